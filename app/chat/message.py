@@ -1,0 +1,70 @@
+"""What was said: values only. Storage knows their identity, the engine knows neither."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+
+class Role(Enum):
+    SYSTEM = "system"
+    USER = "user"
+    ASSISTANT = "assistant"
+
+
+class MessageState(Enum):
+    """What became of a message."""
+
+    DONE = "done"
+    """Complete."""
+    STREAMING = "streaming"
+    """Being written by a running job."""
+    STOPPED = "stopped"
+    """The user ended it; what was written is kept."""
+    INTERRUPTED = "interrupted"
+    """The app ended while it was written; what had been stored is kept."""
+    FAILED = "failed"
+    """An error ended it; `notice` is the sentence."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    """One message of a conversation's tree. `parent_id` is None for a first message.
+
+    `token_ids` are the ids the model generated (without its end token), so that they are never
+    tokenized again; they spell thinking and content as the model wrote them.
+    `timings` is `engine.metrics.Timings.as_json()` of a finished answer.
+    """
+
+    message_id: str
+    conversation_id: str
+    parent_id: str | None
+    role: Role
+    content: str
+    created_at: float
+    thinking: str = ""
+    state: MessageState = MessageState.DONE
+    finish_reason: str = ""
+    notice: str = ""
+    model: str = ""
+    token_ids: tuple[int, ...] = ()
+    timings: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conversation:
+    """A tree of messages and the choices made for it.
+
+    `active_leaf_id` is the newest message of the branch that is shown. `sampling` holds only the
+    controls the user changed here (names of `SamplingParams`). `created_at` is also the
+    conversation's frozen clock: a template that asks for today's date gets this one.
+    Times are seconds since the epoch.
+    """
+
+    conversation_id: str
+    title: str
+    created_at: float
+    updated_at: float
+    system_prompt: str = ""
+    sampling: Mapping[str, Any] = field(default_factory=dict)
+    active_leaf_id: str | None = None

@@ -1,0 +1,93 @@
+"""One generation, from submission to its last token."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import Enum, auto
+from itertools import count
+
+from engine.metrics import Timings
+from engine.sampling_params import SamplingParams
+
+_request_ids = count()
+
+
+class FinishReason(Enum):
+    """Why a generation ended."""
+
+    STOP = "stop"
+    """An end token or a stop text."""
+    LENGTH = "length"
+    """`max_tokens`, the end of the context, or the loop guard."""
+    ABORT = "abort"
+    """The reader cancelled."""
+
+
+class RequestStatus(Enum):
+    """Where a request stands."""
+
+    WAITING = auto()
+    """Not admitted: holds no sequence."""
+    RUNNING = auto()
+    """Holds a sequence; its prompt is being read or its answer written."""
+    FINISHED = auto()
+    """Will not be computed again."""
+
+
+@dataclass(slots=True, eq=False)
+class Request:
+    """What the scheduler knows about one generation.
+
+    Owned by the engine thread. `token_ids` holds the prompt and then whatever was generated;
+    only the engine's step appends to it.
+
+    # [0, num_cached_tokens)                 was in the KV cache when the request was admitted
+    # [num_cached_tokens, num_computed_tokens) computed for this request, in its sequence
+    # [num_computed_tokens, num_tokens)      not computed yet; never empty while it runs
+    """
+
+    token_ids: list[int]
+    params: SamplingParams
+    request_id: int = field(default_factory=lambda: next(_request_ids))
+    status: RequestStatus = RequestStatus.WAITING
+    sequence_id: int | None = None
+    num_computed_tokens: int = 0
+    num_cached_tokens: int = 0
+    num_prompt_tokens: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.num_prompt_tokens = len(self.token_ids)
+
+    @property
+    def num_tokens(self) -> int:
+        return len(self.token_ids)
+
+    @property
+    def num_output_tokens(self) -> int:
+        return len(self.token_ids) - self.num_prompt_tokens
+
+    @property
+    def output_token_ids(self) -> Sequence[int]:
+        return self.token_ids[self.num_prompt_tokens :]
+
+    @property
+    def is_prefilling(self) -> bool:
+        """More than the newest token is missing: the prompt, or what a preemption took away."""
+        return self.num_tokens - self.num_computed_tokens > 1
+
+
+@dataclass(frozen=True, slots=True)
+class RequestOutput:
+    """What one step brought for one request; the last one carries the reason and the timings.
+
+    `token_ids` are the generated ids since the previous output, without an end token; their text
+    may come later than they do, when a character or a possible stop text is incomplete.
+    `num_prompt_tokens_read` grows while the prompt is read.
+    """
+
+    request_id: int
+    text: str = ""
+    token_ids: tuple[int, ...] = ()
+    num_prompt_tokens_read: int = 0
+    finish_reason: FinishReason | None = None
+    timings: Timings | None = None
+    notice: str = ""

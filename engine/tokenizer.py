@@ -1,0 +1,47 @@
+"""What the rest of the house may ask of a vocabulary."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class ControlToken:
+    """A token with a meaning of its own, such as the end of a turn.
+
+    `strips_left` and `strips_right` say that white space beside it belongs to it.
+    """
+
+    token_id: int
+    text: str
+    strips_left: bool = False
+    strips_right: bool = False
+
+
+class Tokenizer(Protocol):
+    """Text to token ids and back. Safe to call from any thread."""
+
+    @property
+    def num_tokens(self) -> int: ...
+
+    @property
+    def bos_id(self) -> int | None:
+        """The token every prompt starts with, or None where the model wants none."""
+        ...
+
+    @property
+    def control_tokens(self) -> Mapping[str, ControlToken]:
+        """By text. Only these are special; whatever else looks special is text."""
+        ...
+
+    def encode(self, text: str) -> list[int]:
+        """Ids of plain text: never a control token, whatever the text spells, and no BOS."""
+        ...
+
+    def token_bytes(self, token_id: int) -> bytes:
+        """What the token adds to an answer; b"" for control tokens that are not shown."""
+        ...
+
+    def is_end(self, token_id: int) -> bool:
+        """True for every token that ends a generation."""
+        ...
