@@ -1,0 +1,148 @@
+"""Each filter against a slow definition in float64, written here a second time."""
+
+import math
+
+import numpy as np
+import pytest
+
+from engine.sampling.samplers import draw, min_p, top_k, top_p
+
+
+def softmax(logits):
+    highest = float(max(logits))
+    weights = [math.exp(float(z) - highest) for z in logits]
+    total = math.fsum(weights)
+    return [weight / total for weight in weights]
+
+
+def by_rank(logits):
+    """Indices from the most likely to the least; of equals, the lower index first."""
+    return sorted(range(len(logits)), key=lambda index: (-float(logits[index]), index))
+
+
+def vectors(count=300):
+    """Vectors of many lengths and shapes: with ties, with -inf, all equal, of one token."""
+    generator = np.random.default_rng(11)
+    for number in range(count):
+        size = int(generator.integers(1, 700))
+        logits = generator.standard_normal(size) * generator.uniform(0.3, 4)
+        match number % 5:
+            case 1:
+                logits = np.round(logits)
+            case 2:
+                logits[generator.random(size) < 0.5] = -np.inf
+                logits[generator.integers(size)] = 0.5
+            case 3:
+                logits[:] = 1.5
+            case 4:
+                logits = logits[:1]
+        yield logits.astype(np.float32)
+
+
+def long_vector(seed, spread=2.0, size=9000):
+    return (np.random.default_rng(seed).standard_normal(size) * spread).astype(np.float32)
+
+
+def assert_top_p(logits, p):
+    """The kept ones are a rank prefix; it holds `p`, and without its last one it would not."""
+    kept = top_p(logits, p, float(logits.max()))
+    order = by_rank(logits)
+    assert kept.tolist() == sorted(order[: len(kept)])
+    weights = np.exp(logits.astype(np.float64) - float(logits.max()))
+    ranked = weights[order] / weights.sum()
+    assert math.fsum(ranked[: len(kept)]) >= p - 1e-12
+    assert len(kept) == 1 or math.fsum(ranked[: len(kept) - 1]) < p + 1e-12
+
+
+def test_top_k_keeps_exactly_k_and_of_equals_the_lower_ids():
+    generator = np.random.default_rng(1)
+    for logits in vectors():
+        k = int(generator.integers(1, len(logits) + 5))
+        assert top_k(logits, k).tolist() == sorted(by_rank(logits)[:k])
+    assert top_k(np.float32([1, 1, 1, 1, 0]), 2).tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("k", [1, 40, 70, 71, 5000, 8999, 9000, 20_000])
+@pytest.mark.parametrize("round_to", [6, 0], ids=["distinct", "ties"])
+def test_top_k_of_a_long_row_takes_no_wrong_shortcut(k, round_to):
+    logits = np.round(long_vector(2), round_to)
+    assert top_k(logits, k).tolist() == sorted(by_rank(logits)[:k])
+
+
+@pytest.mark.parametrize("place", ["front", "end", "one column"])
+def test_top_k_finds_the_largest_wherever_they_lie(place):
+    logits = long_vector(3)
+    size = len(logits)
+    width = size // 64
+    where = {"front": slice(0, 30), "end": slice(size - 30, size), "one column": slice(5, 0, width)}
+    indices = np.arange(size)[where[place]] if place != "one column" else 5 + width * np.arange(30)
+    logits[indices] += np.float32(50)
+    assert top_k(logits, 30).tolist() == indices.tolist()
+
+
+def test_top_p_keeps_the_fewest_that_hold_p():
+    generator = np.random.default_rng(4)
+    for logits in vectors():
+        assert_top_p(logits, float(generator.uniform(0.01, 0.999)))
+
+
+@pytest.mark.parametrize("p", [0.0, 0.1, 0.5, 0.9, 0.99, 0.9999, 0.9999999])
+@pytest.mark.parametrize("spread", [0.01, 1.0, 3.0, 8.0])
+def test_top_p_of_a_long_row_takes_no_wrong_shortcut(p, spread):
+    assert_top_p(long_vector(5, spread), p)
+    assert_top_p(np.round(long_vector(6, spread)), p)
+
+
+def test_top_p_zero_keeps_one():
+    assert top_p(np.float32([1, 3, 3, 2]), 0.0, 3.0).tolist() == [1]
+
+
+def test_top_p_of_a_long_row_decides_exactly_where_float32_could_not():
+    """The end of the prefix falls on `p` to the last digit, so only float64 can tell."""
+    logits = np.full(8192, -3.0, dtype=np.float32)
+    assert len(top_p(logits, 0.5, -3.0)) == 4096
+    assert len(top_p(logits, math.nextafter(0.5, 1), -3.0)) == 4097
+
+
+def test_min_p_keeps_those_near_the_most_likely():
+    generator = np.random.default_rng(7)
+    for logits in vectors():
+        share = float(generator.uniform(0.001, 1.0))
+        probabilities = softmax(logits)
+        least = share * max(probabilities)
+        expected = [i for i, q in enumerate(probabilities) if q >= least]
+        assert min_p(logits, share, float(logits.max())).tolist() == expected
+
+
+def test_min_p_one_keeps_every_maximum_and_nothing_else():
+    assert min_p(np.float32([0, 3, 3, 2.9999998]), 1.0, 3.0).tolist() == [1, 2]
+
+
+def test_the_draw_follows_the_probabilities():
+    """Chi-square of 20,000 draws: 99.9 % of honest generators stay under the bound."""
+    logits = np.float32([2.0, 1.0, 0.5, 0.0, -1.0, -np.inf])
+    generator = np.random.default_rng(8)
+    counts = np.zeros(6)
+    for _ in range(20_000):
+        counts[draw(logits, 0.8, 2.0, generator)] += 1
+    expected = 20_000 * np.array(softmax([z / 0.8 for z in logits]))
+    assert counts[5] == 0
+    assert ((counts - expected)[:5] ** 2 / expected[:5]).sum() < 18.5
+
+
+@pytest.mark.parametrize("temperature", [1e-320, 1e-9])
+def test_a_temperature_near_zero_draws_the_maximum(temperature):
+    logits = np.float32([0.0, -3e38, 1.0, 1.0 - 1e-6])
+    assert draw(logits, temperature, 1.0, np.random.default_rng(0)) == 2
+
+
+class LastNumber:
+    """A generator that always gives the largest number below one."""
+
+    def random(self):
+        return math.nextafter(1.0, 0.0)
+
+
+def test_a_token_without_probability_is_never_drawn():
+    logits = np.float32([-np.inf, 0.0, 0.0, -np.inf, -np.inf])
+    assert draw(logits, 1.0, 0.0, LastNumber()) == 2
