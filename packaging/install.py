@@ -143,13 +143,14 @@ def build_environment() -> dict[str, str]:
     of its own where the package forces it on, so a project include sets it. GGML_NATIVE stays on:
     the code is for the processor that it is built on. The user's CMAKE_ARGS come last and win.
     """
-    ours = shlex.join(
-        ["-DLLAVA_BUILD=OFF", f"-DCMAKE_PROJECT_llama.cpp_INCLUDE={NO_COMMON.as_posix()}"]
-    )
+    ours = ["-DLLAVA_BUILD=OFF", f"-DCMAKE_PROJECT_llama.cpp_INCLUDE={NO_COMMON.as_posix()}"]
+    if sys.platform == "linux":
+        # A wheel holds no links: without this each library comes six times, and two are loaded.
+        ours += ["-DCMAKE_PLATFORM_NO_VERSIONED_SONAME=ON", "-DCMAKE_INSTALL_LIBDIR=llama_cpp/lib"]
     cores = str(os.cpu_count() or 1)
     return {
         **os.environ,
-        "CMAKE_ARGS": f"{ours} {os.environ.get('CMAKE_ARGS', '')}".strip(),
+        "CMAKE_ARGS": f"{shlex.join(ours)} {os.environ.get('CMAKE_ARGS', '')}".strip(),
         "CMAKE_BUILD_PARALLEL_LEVEL": os.environ.get("CMAKE_BUILD_PARALLEL_LEVEL", cores),
         "PIP_DISABLE_PIP_VERSION_CHECK": "1",
         "PIP_NO_INPUT": "1",
