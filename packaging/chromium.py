@@ -69,7 +69,10 @@ def main() -> int:
     print("Fetching a Chromium for the browser tests, 1 to 3 minutes ...", flush=True)
     run_while_it_talks([sys.executable, "-m", "playwright", "install", "chromium"], SILENCE_S)
     find_chromium.cache_clear()
-    for command in [] if find_chromium() else system_commands():
+    commands = [] if find_chromium() else system_commands()
+    if commands:
+        print("Playwright has none for here: installing the system's package ...", flush=True)
+    for command in commands:
         run_while_it_talks(command, SYSTEM_LIMIT_S)
         find_chromium.cache_clear()
     if find_chromium():

@@ -160,20 +160,18 @@ def build_environment() -> dict[str, str]:
 
 def pip(*arguments: str) -> None:
     """Run pip with its words in the log, and tell of the one long wait, the build."""
+    command = [str(PYTHON), "-m", "pip", "install", "--no-color", "--progress-bar=off", *arguments]
     building = threading.Event()
-    with (
-        LOG.open("a", encoding="utf-8") as log,
-        subprocess.Popen(
-            [str(PYTHON), "-m", "pip", "install", "--no-color", "--progress-bar=off", *arguments],
-            env=build_environment(),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            encoding="utf-8",
-            errors="replace",
-        ) as process,
-    ):
+    with LOG.open("a", encoding="utf-8") as log, subprocess.Popen(
+        command,
+        env=build_environment(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        encoding="utf-8",
+        errors="replace",
+    ) as process:  # fmt: skip
         assert process.stdout is not None
         for line in process.stdout:
             log.write(line)
