@@ -58,6 +58,12 @@ class Request:
         self.num_prompt_tokens = len(self.token_ids)
 
     @property
+    def seat_id(self) -> int:
+        """The sequence of a running request."""
+        assert self.sequence_id is not None, "a request that waits has no sequence"
+        return self.sequence_id
+
+    @property
     def num_tokens(self) -> int:
         return len(self.token_ids)
 

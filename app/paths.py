@@ -1,0 +1,70 @@
+"""Where the app keeps things: four folders, all under one place when INGLENOOK_HOME says so."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import platformdirs
+
+from engine.errors import HomeError
+
+APP_NAME = "inglenook"
+
+
+@dataclass(frozen=True, slots=True)
+class Paths:
+    """`data` is the user's and must be backed up; `cache` may be deleted at any time."""
+
+    data: Path
+    cache: Path
+    models: Path
+    logs: Path
+
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str] = os.environ) -> "Paths":
+        home = environment.get("INGLENOOK_HOME")
+        if home:
+            root = Path(home).expanduser().absolute()
+            return cls(root / "data", root / "cache", root / "models", root / "logs")
+        data = Path(platformdirs.user_data_dir(APP_NAME, appauthor=False))
+        cache = Path(platformdirs.user_cache_dir(APP_NAME, appauthor=False))
+        logs = Path(platformdirs.user_log_dir(APP_NAME, appauthor=False))
+        return cls(data, cache, data / "models", logs)
+
+    @property
+    def database(self) -> Path:
+        return self.data / "history.sqlite3"
+
+    @property
+    def settings(self) -> Path:
+        return self.data / "settings.json"
+
+    @property
+    def api_key(self) -> Path:
+        return self.data / "api-key"
+
+    @property
+    def lock(self) -> Path:
+        return self.data / "owner.lock"
+
+    @property
+    def owner(self) -> Path:
+        """Where the running app says how it can be reached."""
+        return self.data / "owner.json"
+
+    def create(self) -> None:
+        """Make the folders, readable by this user only."""
+        for folder in (self.data, self.cache, self.models, self.logs):
+            try:
+                folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            except OSError as error:
+                raise HomeError(
+                    f"The folder {folder} cannot be made ({error.strerror}): make it writable or"
+                    " choose another place with INGLENOOK_HOME."
+                ) from error
+        if not os.access(self.data, os.W_OK):
+            raise HomeError(
+                f"The folder {self.data} cannot be written: make it writable or choose another"
+                " place with INGLENOOK_HOME."
+            )

@@ -1,0 +1,119 @@
+"""What every backend gives: a loaded model that turns a Batch into logits."""
+
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.batch import Batch
+from engine.tokenizer import Tokenizer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelInfo:
+    """Facts about a loaded model. Sizes in bytes, context in tokens."""
+
+    name: str
+    architecture: str
+    num_parameters: int
+    quantization: str
+    trained_context: int
+    num_bytes: int
+    kv_bytes_per_token: int
+    chat_template: str | None
+    bos_text: str
+    eos_text: str
+
+
+class StepFailure(Enum):
+    """Why a step brought no logits. What the KV memory holds afterwards is `length()` of each."""
+
+    ABORTED = auto()
+    """`abort_step` was called while it ran; nothing is wrong."""
+    NO_ROOM = auto()
+    """The cells ran out; nothing was computed."""
+    BROKEN = auto()
+    """The computation failed; the KV memory is no longer to be trusted."""
+
+
+class KVMemory(Protocol):
+    """The KV cells of one loaded model, addressed by sequence id. Owned by the engine thread."""
+
+    @property
+    def num_cells(self) -> int: ...
+
+    @property
+    def num_sequences(self) -> int: ...
+
+    @property
+    def can_fork(self) -> bool:
+        """False where a state cannot be cut at a position (recurrent models)."""
+        ...
+
+    def length(self, sequence_id: int) -> int:
+        """How many tokens the sequence holds."""
+        ...
+
+    def fork(self, source: int, target: int, num_tokens: int) -> None:
+        """Let the empty `target` share the first `num_tokens` of `source`. Copies no KV."""
+        ...
+
+    def truncate(self, sequence_id: int, num_tokens: int) -> bool:
+        """Keep the first `num_tokens`. False: impossible for this model, nothing changed."""
+        ...
+
+    def free(self, sequence_id: int) -> None:
+        """Forget the whole sequence."""
+        ...
+
+    def clear(self) -> None:
+        """Forget everything and overwrite it, so that nothing damaged is left."""
+        ...
+
+
+class ModelRunner(Protocol):
+    """Computes. Owned by the engine thread, except `abort_step`."""
+
+    def execute(self, batch: Batch) -> NDArray[np.float32] | StepFailure:
+        """Logits `[num_sampled, num_tokens_of_vocabulary]`, valid until the next call."""
+        ...
+
+    def abort_step(self) -> None:
+        """End the running step early, or else the next one. Any thread may call it."""
+        ...
+
+    def accept_steps(self) -> None:
+        """Take back an earlier `abort_step`."""
+        ...
+
+
+class Backend(Protocol):
+    """A loaded model."""
+
+    @property
+    def kind(self) -> str:
+        """Its name for the user, such as "llama"."""
+        ...
+
+    @property
+    def info(self) -> ModelInfo: ...
+
+    @property
+    def tokenizer(self) -> Tokenizer: ...
+
+    @property
+    def kv_memory(self) -> KVMemory: ...
+
+    @property
+    def model_runner(self) -> ModelRunner: ...
+
+    @property
+    def max_request_tokens(self) -> int:
+        """The most tokens one request may have, prompt and answer together."""
+        ...
+
+    def close(self) -> None:
+        """Give everything back. Calling it twice is harmless."""
+        ...

@@ -1,0 +1,62 @@
+"""The llama.cpp shared library: loaded once, quiet, with its log kept for error sentences.
+
+Every other file of this folder takes the bindings from here, because the environment must be
+right before the library is loaded.
+"""
+
+import ctypes
+import logging
+import os
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+# A failed assertion inside ggml would otherwise start a debugger, which prints for seconds.
+os.environ.setdefault("GGML_NO_BACKTRACE", "1")
+# Threads that spin at a barrier starve the very thread they wait for when other programs need
+# the cores: on 2 busy cores decoding fell to a tenth with the default.
+os.environ.setdefault("GOMP_SPINCOUNT", "100")
+
+import llama_cpp.llama_cpp as bindings  # noqa: E402
+
+__all__ = ["bindings", "collected_log"]
+
+logger = logging.getLogger(__name__)
+
+_WARN, _ERROR, _CONTINUED = 3, 4, 5
+_recent_lines: deque[str] = deque(maxlen=64)
+
+
+def _on_log(level: int, message: bytes, _user_data: Any) -> None:
+    if level in (_WARN, _ERROR):
+        line = message.decode("utf-8", "replace").rstrip()
+        _recent_lines.append(line)
+        logger.debug("%s", line)
+
+
+# ctypes frees a callback that nobody holds, and the library would call into nothing.
+_log_callback = bindings.llama_log_callback(_on_log)
+
+
+def _start() -> None:
+    bindings.llama_log_set(_log_callback, ctypes.c_void_p(0))
+    # A build with one library per processor kind registers none of them by itself.
+    registered = bindings._lib.ggml_backend_reg_count
+    registered.restype = ctypes.c_size_t
+    if registered() == 0:
+        load_all = bindings._lib.ggml_backend_load_all_from_path
+        load_all.argtypes, load_all.restype = [ctypes.c_char_p], None
+        load_all(os.fsencode(Path(bindings.__file__).parent / "lib"))
+    bindings.llama_backend_init()
+
+
+_start()
+
+
+@contextmanager
+def collected_log() -> Iterator[deque[str]]:
+    """The warnings and errors that the library logs inside the block, oldest first."""
+    _recent_lines.clear()
+    yield _recent_lines

@@ -1,0 +1,145 @@
+"""Open a GGUF file with llama.cpp, or say in one sentence why that is impossible."""
+
+import ctypes
+import errno
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, Final
+
+from engine.backends.base import ModelInfo
+from engine.backends.llama_cpp.library import bindings, collected_log
+from engine.backends.llama_cpp.vocabulary import Vocabulary
+from engine.errors import (
+    ModelDamaged,
+    ModelError,
+    ModelNotFound,
+    ModelUnsupported,
+    OutOfMemory,
+)
+
+GGUF_MAGIC: Final = b"GGUF"
+REMEDY: Final = "choose another model file or bring it again."
+
+
+class LlamaModel:
+    """A model file in memory: its facts and its vocabulary. `close` frees it."""
+
+    def __init__(self, path: Path, *, facts_only: bool = False) -> None:
+        check_file(path)
+        params = bindings.llama_model_default_params()
+        # Mapped and not repacked, even a large file opens at once.
+        params.use_extra_bufts = not facts_only
+        params.n_gpu_layers = 0
+        with collected_log() as log:
+            pointer = bindings.llama_model_load_from_file(os.fsencode(path), params)
+            if not pointer:
+                raise load_error(path, log)
+        self.path = path
+        self.pointer: Any = pointer
+        try:
+            self._check_supported()
+            self.vocabulary = Vocabulary(pointer)
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def is_recurrent(self) -> bool:
+        """True where the state of a sequence cannot be cut at a position."""
+        return bool(
+            bindings.llama_model_is_recurrent(self.pointer)
+            or bindings.llama_model_is_hybrid(self.pointer)
+        )
+
+    @property
+    def trained_context(self) -> int:
+        return int(bindings.llama_model_n_ctx_train(self.pointer))
+
+    def info(self) -> ModelInfo:
+        architecture = self.metadata("general.architecture") or "unknown"
+        template: bytes | None = bindings.llama_model_chat_template(self.pointer, None)
+        return ModelInfo(
+            name=self.metadata("general.name") or self.path.stem,
+            architecture=architecture,
+            num_parameters=int(bindings.llama_model_n_params(self.pointer)),
+            quantization=self._quantization(),
+            trained_context=self.trained_context,
+            num_bytes=int(bindings.llama_model_size(self.pointer)),
+            kv_bytes_per_token=self._kv_bytes_per_token(architecture),
+            chat_template=template.decode("utf-8", "replace") if template else None,
+            bos_text=self.vocabulary.bos_text,
+            eos_text=self.vocabulary.eos_text,
+        )
+
+    def metadata(self, key: str) -> str | None:
+        buffer = ctypes.create_string_buffer(1024)
+        length = bindings.llama_model_meta_val_str(self.pointer, key.encode(), buffer, 1024)
+        return buffer.value.decode("utf-8", "replace") if length >= 0 else None
+
+    def close(self) -> None:
+        if self.pointer:
+            bindings.llama_model_free(self.pointer)
+            self.pointer = None
+
+    def _quantization(self) -> str:
+        name: bytes | None = bindings.llama_ftype_name(bindings.llama_model_ftype(self.pointer))
+        return name.decode().removeprefix("mostly ") if name else "unknown"
+
+    def _kv_bytes_per_token(self, architecture: str) -> int:
+        """K and V in f16 over all layers; an upper bound where layers share or slide."""
+        layers = bindings.llama_model_n_layer(self.pointer)
+        heads = bindings.llama_model_n_head_kv(self.pointer)
+        width = bindings.llama_model_n_embd(self.pointer)
+        head_size = width // max(1, bindings.llama_model_n_head(self.pointer))
+        key = int(self.metadata(f"{architecture}.attention.key_length") or head_size)
+        value = int(self.metadata(f"{architecture}.attention.value_length") or head_size)
+        return int(layers * heads * (key + value) * 2)
+
+    def _check_supported(self) -> None:
+        if bindings.llama_model_has_encoder(self.pointer) or not bindings.llama_model_has_decoder(
+            self.pointer
+        ):
+            raise ModelUnsupported(
+                f"{self.path.name} is not a model for chat (it has an encoder): choose a"
+                " text-generation model."
+            )
+        if bindings.llama_model_is_diffusion(self.pointer):
+            raise ModelUnsupported(
+                f"{self.path.name} is a diffusion model, which is not supported: choose a"
+                " text-generation model."
+            )
+
+
+def check_file(path: Path) -> None:
+    """Raise before llama.cpp sees a file that is missing, unreadable or no GGUF."""
+    try:
+        with path.open("rb") as file:
+            magic = file.read(len(GGUF_MAGIC))
+    except OSError as error:
+        if error.errno in (errno.ENOENT, errno.ENOTDIR):
+            raise ModelNotFound(f"There is no model file at {path}: {REMEDY}") from error
+        raise ModelError(f"The model file {path} cannot be read ({error.strerror}).") from error
+    if magic != GGUF_MAGIC:
+        size = path.stat().st_size
+        raise ModelDamaged(f"{path} is not a GGUF model ({size:,} bytes): {REMEDY}")
+
+
+def load_error(path: Path, log: Iterable[str]) -> ModelError:
+    """The sentence for what llama.cpp logged when it refused the file."""
+    text = "\n".join(log)
+    size = path.stat().st_size
+    if "within the file bounds" in text or "failed to read" in text:
+        return ModelDamaged(f"{path.name} is cut off or damaged at {size:,} bytes: {REMEDY}")
+    if "unknown model architecture" in text or "unknown pre-tokenizer" in text:
+        what = text.partition("unknown ")[2].splitlines()[0].strip()
+        return ModelUnsupported(
+            f"{path.name} cannot run here (unknown {what}): choose a model of another kind."
+        )
+    if "allocate" in text or "out of memory" in text:
+        return OutOfMemory(
+            f"There is not enough memory for {path.name} ({size / 1e9:.1f} GB): close other"
+            " programs or choose a smaller model."
+        )
+    reason = next((line for line in text.splitlines() if "error" in line), "no reason was given")
+    return ModelDamaged(f"{path.name} could not be loaded ({reason.strip()}): {REMEDY}")

@@ -1,0 +1,61 @@
+"""Turn a Batch into logits with a llama.cpp context, on as many threads as are fast now."""
+
+from time import perf_counter
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.backends.base import StepFailure
+from engine.backends.llama_cpp.context import LlamaContext
+from engine.backends.llama_cpp.threads import ThreadTuner
+from engine.batch import Batch
+
+_FAILURES = {1: StepFailure.NO_ROOM, 2: StepFailure.ABORTED}
+
+
+class LlamaRunner:
+    """Owned by the engine thread, except `abort_step`."""
+
+    def __init__(self, context: LlamaContext, threads: int, *, adapt_threads: bool) -> None:
+        self._context = context
+        self._tuner = ThreadTuner(threads) if adapt_threads else None
+        self._set_threads = threads
+        context.set_threads(threads)
+        self.seconds_in_decode = 0.0
+
+    def execute(self, batch: Batch) -> NDArray[np.float32] | StepFailure:
+        tuner = self._tuner if batch.is_decode else None
+        if tuner is not None:
+            self._use_threads(tuner.choose(len(batch.scheduled)))
+        elif self._tuner is not None:
+            self._use_threads(self._tuner.current)
+        parts = [
+            (item.request.seat_id, item.start, item.token_ids, item.is_sampled)
+            for item in batch.scheduled
+        ]
+        started = perf_counter()
+        code = self._context.decode(parts)
+        num_rows = len(batch.sampled)
+        # Reading the logits waits for the computation, so it belongs to the step's time.
+        logits = self._context.logits(num_rows) if code == 0 and num_rows else _NO_ROWS
+        seconds = perf_counter() - started
+        self.seconds_in_decode += seconds
+        if code != 0:
+            return _FAILURES.get(code, StepFailure.BROKEN)
+        if tuner:
+            tuner.record(seconds)
+        return logits
+
+    def abort_step(self) -> None:
+        self._context.abort_step()
+
+    def accept_steps(self) -> None:
+        self._context.accept_steps()
+
+    def _use_threads(self, count: int) -> None:
+        if count != self._set_threads:
+            self._context.set_threads(count)
+            self._set_threads = count
+
+
+_NO_ROWS: NDArray[np.float32] = np.empty((0, 0), np.float32)

@@ -1,0 +1,44 @@
+"""What is chosen once, when a model is loaded."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from engine.errors import InvalidParams
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineConfig:
+    """How a model is held and run.
+
+    `context_tokens` is the memory for all conversations together, in tokens (None: what suits
+    the model, at most 8,192); one conversation may use all of it, up to what the model was
+    trained for. `max_running` requests are computed at once; `max_sequences` conversations are
+    held at once. `max_batch_tokens` is the most one step computes. `threads` None: adapted
+    while running, up to the physical cores.
+    """
+
+    model_path: Path
+    context_tokens: int | None = None
+    max_running: int = 16
+    max_sequences: int = 32
+    max_batch_tokens: int = 512
+    threads: int | None = None
+
+    def __post_init__(self) -> None:
+        for name, low in (
+            ("context_tokens", 256),
+            ("max_running", 1),
+            ("max_sequences", 1),
+            ("max_batch_tokens", 32),
+            ("threads", 1),
+        ):
+            value = getattr(self, name)
+            if value is not None and value < low:
+                raise InvalidParams(f"{name} must be at least {low}, got {value}.")
+        if self.max_sequences > 255:
+            raise InvalidParams(f"max_sequences must be at most 255, got {self.max_sequences}.")
+        if self.max_running > self.max_sequences:
+            raise InvalidParams(
+                f"max_running ({self.max_running}) must not exceed max_sequences"
+                f" ({self.max_sequences})."
+            )

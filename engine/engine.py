@@ -1,0 +1,195 @@
+"""The step: schedule, compute, sample, deliver. Everything else hangs on these four words."""
+
+import logging
+from collections.abc import Iterable
+from dataclasses import dataclass
+from time import perf_counter
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.backends.base import Backend, StepFailure
+from engine.batch import Batch
+from engine.config import EngineConfig
+from engine.errors import EngineError
+from engine.generation import Ending, Generation
+from engine.kv.seats import Seats
+from engine.request import FinishReason, Request, RequestOutput
+from engine.sampling.sampler import Sampler
+from engine.scheduler import Scheduler
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class RequestFailure:
+    """One request that cannot go on, with the sentence for its reader."""
+
+    request_id: int
+    error: EngineError
+
+
+@dataclass(slots=True)
+class StepClock:
+    """Where the time of the steps goes, in seconds. Owned by the engine thread."""
+
+    steps: int = 0
+    total: float = 0.0
+    model: float = 0.0
+    sampler: float = 0.0
+
+    @property
+    def overhead_ms(self) -> float:
+        """Milliseconds a step that are neither the model's nor the sampler's."""
+        return (self.total - self.model - self.sampler) * 1e3 / max(1, self.steps)
+
+
+class Engine:
+    """All running generations of one backend. Owned by the engine thread."""
+
+    def __init__(self, backend: Backend, config: EngineConfig) -> None:
+        self._backend = backend
+        self._tokenizer = backend.tokenizer
+        self._runner = backend.model_runner
+        self._seats = Seats(backend.kv_memory)
+        self._scheduler = Scheduler(
+            self._seats, max_running=config.max_running, max_batch_tokens=config.max_batch_tokens
+        )
+        self._sampler = Sampler(backend.tokenizer.num_tokens)
+        self._generations: dict[int, Generation] = {}
+        self.clock = StepClock()
+
+    @property
+    def has_work(self) -> bool:
+        return self._scheduler.has_work
+
+    @property
+    def num_running(self) -> int:
+        return self._scheduler.num_running
+
+    @property
+    def num_waiting(self) -> int:
+        return self._scheduler.num_waiting
+
+    def add_request(self, request: Request) -> None:
+        """Queue a request whose prompt fits; the caller has checked that."""
+        self._generations[request.request_id] = Generation(
+            request, self._tokenizer, self._backend.max_request_tokens
+        )
+        self._scheduler.add(request)
+
+    def abort_request(self, request_id: int) -> RequestOutput | None:
+        """End a request now. None when it has ended already."""
+        generation = self._generations.get(request_id)
+        if generation is None:
+            return None
+        output = generation.finish(Ending(FinishReason.ABORT))
+        self._leave(generation.request)
+        return output
+
+    def abort_step(self) -> None:
+        """Let the running step, or else the next one, return early. Any thread may call it."""
+        self._runner.abort_step()
+
+    def accept_steps(self) -> None:
+        self._runner.accept_steps()
+
+    def step(self) -> list[RequestOutput | RequestFailure]:
+        started = perf_counter()
+        batch = self._scheduler.schedule()
+        for item in batch.scheduled:
+            self._generations[item.request.request_id].note_scheduled()
+        before = perf_counter()
+        logits = self._runner.execute(batch)
+        computed = perf_counter()
+        if isinstance(logits, StepFailure):
+            return self._recover(batch, logits)
+        self._commit(batch, computed - before)
+        tokens = self._sample(logits, batch.sampled)
+        sampled = perf_counter()
+        outputs = [self._accept(request, token) for request, token in tokens]
+        outputs.extend(self._reading_progress(batch))
+        self.clock.steps += 1
+        self.clock.model += computed - before
+        self.clock.sampler += sampled - computed
+        self.clock.total += perf_counter() - started
+        return outputs
+
+    def close(self) -> None:
+        self._backend.close()
+
+    def check(self) -> None:
+        """The books of the KV memory agree; for tests and idle moments."""
+        self._seats.check()
+
+    def _commit(self, batch: Batch, seconds: float) -> None:
+        for item in batch.scheduled:
+            item.request.num_computed_tokens += item.num_scheduled_tokens
+        if not batch.is_decode:
+            self._scheduler.learn_speed(batch.num_tokens, seconds)
+
+    def _sample(
+        self, logits: NDArray[np.float32], requests: list[Request]
+    ) -> list[tuple[Request, int | EngineError]]:
+        """A row that cannot be sampled ends its own request only."""
+        tokens: list[tuple[Request, int | EngineError]] = []
+        for row, request in zip(logits, requests, strict=True):
+            try:
+                tokens.append((request, self._sampler.sample_row(row, request)))
+            except EngineError as error:
+                tokens.append((request, error))
+        return tokens
+
+    def _accept(self, request: Request, token: int | EngineError) -> RequestOutput | RequestFailure:
+        if isinstance(token, EngineError):
+            return self._fail(request, token)
+        output = self._generations[request.request_id].accept(token)
+        if output.finish_reason is not None:
+            self._leave(request)
+        return output
+
+    def _reading_progress(self, batch: Batch) -> Iterable[RequestOutput]:
+        for item in batch.scheduled:
+            if not item.is_sampled:
+                yield self._generations[item.request.request_id].progress()
+
+    def _recover(self, batch: Batch, failure: StepFailure) -> list[RequestOutput | RequestFailure]:
+        """Bring both books together again after a step without logits."""
+        requests = [item.request for item in batch.scheduled]
+        if failure is StepFailure.BROKEN:
+            return self._start_over(requests)
+        memory = self._backend.kv_memory
+        for request in requests:
+            # The last token is computed again: its logits are gone with the step.
+            held = min(memory.length(request.seat_id), request.num_tokens - 1)
+            self._seats.resync(request, held)
+        if failure is StepFailure.NO_ROOM:
+            logger.warning("the KV cells ran out before our books said so")
+            if len(requests) == 1:
+                return self._start_over(requests)
+            self._scheduler.preempt(requests[-1])
+        return []
+
+    def _start_over(self, requests: list[Request]) -> list[RequestOutput | RequestFailure]:
+        """The computation failed: these requests end, everybody else is read again."""
+        logger.error("the model could not compute a step; the KV memory is overwritten")
+        error = EngineError(
+            "The model could not compute this answer: send the message again, or restart the app"
+            " if it happens twice."
+        )
+        failures: list[RequestOutput | RequestFailure] = [
+            self._fail(request, error) for request in requests
+        ]
+        for request in reversed(self._scheduler.running):
+            self._scheduler.preempt(request)
+        self._seats.forget_everything()
+        return failures
+
+    def _fail(self, request: Request, error: EngineError) -> RequestFailure:
+        self._leave(request)
+        return RequestFailure(request.request_id, error)
+
+    def _leave(self, request: Request) -> None:
+        self._scheduler.finish(request)
+        self._sampler.forget(request.request_id)
+        del self._generations[request.request_id]

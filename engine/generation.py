@@ -1,0 +1,115 @@
+"""What the engine keeps beside a request: its text, its times, and when it must end."""
+
+from dataclasses import dataclass
+from time import perf_counter
+
+from engine.detokenizer import Detokenizer
+from engine.loop_guard import LOOP_NOTICE, LoopGuard
+from engine.metrics import Timings
+from engine.request import FinishReason, Request, RequestOutput
+from engine.tokenizer import Tokenizer
+
+CONTEXT_FULL_NOTICE = (
+    "The context of {max_tokens:,} tokens is full, so the answer ends here: start a new"
+    " conversation or choose a larger context in the settings."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """Why a generation is over, and what the reader should know about it."""
+
+    reason: FinishReason
+    notice: str = ""
+    name: str = ""
+
+
+class Generation:
+    """Owned by the engine thread: a request from the moment it is taken in."""
+
+    def __init__(self, request: Request, tokenizer: Tokenizer, max_tokens: int) -> None:
+        self.request = request
+        self._tokenizer = tokenizer
+        self._max_tokens = max_tokens
+        self._detokenizer = Detokenizer(tokenizer, request.params.stop)
+        self._guard = LoopGuard() if request.params.loop_guard else None
+        self._added = perf_counter()
+        self._scheduled: float | None = None
+        self._first_token: float | None = None
+        self._last_token = self._added
+
+    def note_scheduled(self) -> None:
+        if self._scheduled is None:
+            self._scheduled = perf_counter()
+
+    def progress(self) -> RequestOutput:
+        """How much of the prompt is read."""
+        request = self.request
+        read = min(request.num_computed_tokens, request.num_prompt_tokens)
+        return RequestOutput(request.request_id, num_prompt_tokens_read=read)
+
+    def accept(self, token_id: int) -> RequestOutput:
+        """Take a sampled token; the output has a finish reason when it was the last."""
+        now = perf_counter()
+        if self._first_token is None:
+            self._first_token = now
+        self._last_token = now
+        request, params = self.request, self.request.params
+        if self._tokenizer.is_end(token_id) and not params.ignore_eos:
+            return self.finish(Ending(FinishReason.STOP, name="end"))
+        request.token_ids.append(token_id)
+        text = self._detokenizer.feed(token_id)
+        ending = self._ending_after(token_id)
+        if ending is not None:
+            return self.finish(ending, text, (token_id,))
+        return RequestOutput(
+            request.request_id, text, (token_id,), num_prompt_tokens_read=request.num_prompt_tokens
+        )
+
+    def finish(
+        self, ending: Ending, text: str = "", token_ids: tuple[int, ...] = ()
+    ) -> RequestOutput:
+        """The last output, with whatever text was held back."""
+        request = self.request
+        read = min(request.num_computed_tokens, request.num_prompt_tokens)
+        return RequestOutput(
+            request.request_id,
+            text + self._detokenizer.finish(),
+            token_ids,
+            num_prompt_tokens_read=read,
+            finish_reason=ending.reason,
+            timings=self._timings(ending),
+            notice=ending.notice,
+        )
+
+    def _ending_after(self, token_id: int) -> Ending | None:
+        request, params = self.request, self.request.params
+        if self._detokenizer.stopped:
+            return Ending(FinishReason.STOP, name="stop_text")
+        if request.num_output_tokens >= params.max_tokens:
+            return Ending(FinishReason.LENGTH, name="max_tokens")
+        if request.num_tokens >= self._max_tokens:
+            notice = CONTEXT_FULL_NOTICE.format(max_tokens=self._max_tokens)
+            return Ending(FinishReason.LENGTH, notice, "context_full")
+        if self._guard is not None and self._guard.feed(token_id):
+            return Ending(FinishReason.LENGTH, LOOP_NOTICE, "loop")
+        return None
+
+    def _timings(self, ending: Ending) -> Timings:
+        request = self.request
+        scheduled = self._scheduled or self._last_token
+        first = self._first_token or self._last_token
+        num_written = request.num_output_tokens
+        # What was read before a cancel; later endings have read all of it.
+        read = min(request.num_computed_tokens, request.num_prompt_tokens)
+        if num_written:
+            read = request.num_prompt_tokens
+        return Timings(
+            prefilled_tokens=max(0, read - request.num_cached_tokens),
+            cached_tokens=request.num_cached_tokens,
+            completion_tokens=num_written,
+            ttft_ms=(first - self._added) * 1e3,
+            tpot_ms=(self._last_token - first) * 1e3 / (num_written - 1) if num_written > 1 else 0,
+            queue_ms=(scheduled - self._added) * 1e3,
+            finish=ending.name or ending.reason.value,
+        )

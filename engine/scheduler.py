@@ -1,0 +1,142 @@
+"""Decide what the next step computes: continuous batching over the seats of the KV memory.
+
+Whoever writes gets a token in every step; what is left of the step reads prompts, in pieces, so
+that a long prompt delays the others by no more than one piece. A finished request leaves at once
+and a waiting one takes its place in the next step.
+"""
+
+from collections import deque
+from collections.abc import Iterator
+
+from engine.batch import Batch, ScheduledRequest
+from engine.kv.seats import Seats
+from engine.request import Request, RequestStatus
+
+# How long a piece of a prompt may delay those who write, in seconds.
+PIECE_SECONDS = 0.15
+MIN_PIECE_TOKENS = 16
+# Room beside a prompt that makes admission worthwhile; the answer may need more later.
+ADMISSION_HEADROOM = 32
+
+
+class Scheduler:
+    """Owned by the engine thread. Holds every request that is not finished."""
+
+    def __init__(self, seats: Seats, *, max_running: int, max_batch_tokens: int) -> None:
+        self._seats = seats
+        self._max_running = max_running
+        self._max_batch_tokens = max_batch_tokens
+        self._piece_tokens = 4 * MIN_PIECE_TOKENS
+        self._waiting: deque[Request] = deque()
+        self._running: list[Request] = []
+
+    @property
+    def has_work(self) -> bool:
+        return bool(self._running or self._waiting)
+
+    @property
+    def num_running(self) -> int:
+        return len(self._running)
+
+    @property
+    def num_waiting(self) -> int:
+        return len(self._waiting)
+
+    @property
+    def running(self) -> tuple[Request, ...]:
+        return tuple(self._running)
+
+    def add(self, request: Request) -> None:
+        self._waiting.append(request)
+
+    def finish(self, request: Request) -> None:
+        """Take a request out, wherever it stands. What it computed stays held."""
+        if request.status is RequestStatus.RUNNING:
+            self._running.remove(request)
+            self._seats.release(request)
+        elif request.status is RequestStatus.WAITING:
+            self._waiting.remove(request)
+        request.status = RequestStatus.FINISHED
+
+    def preempt(self, request: Request) -> None:
+        """Back to the front of the queue; its tokens are computed again if they get evicted."""
+        self._running.remove(request)
+        self._seats.release(request)
+        request.num_computed_tokens = 0
+        request.status = RequestStatus.WAITING
+        self._waiting.appendleft(request)
+
+    def schedule(self) -> Batch:
+        """The next step. Empty only when nothing runs and nothing that waits can be seated."""
+        self._admit()
+        scheduled: list[ScheduledRequest] = []
+        budget = self._max_batch_tokens
+        for request in list(self._running):
+            # An earlier one of this loop may have preempted it.
+            is_writing = request.status is RequestStatus.RUNNING and not request.is_prefilling
+            if is_writing and self._extend_or_preempt(request, scheduled):
+                scheduled.append(ScheduledRequest.of(request, 1))
+                budget -= 1
+        if scheduled:
+            budget = min(budget, self._piece_tokens)
+        for request, num_tokens in self._pieces(budget):
+            if self._seats.extend(request, num_tokens):
+                scheduled.append(ScheduledRequest.of(request, num_tokens))
+            elif not scheduled and len(self._running) > 1:
+                self.preempt(self._running[-1])
+                return self.schedule()
+        return Batch(tuple(scheduled))
+
+    def learn_speed(self, num_tokens: int, seconds: float) -> None:
+        """Size the pieces so that one takes about `PIECE_SECONDS`."""
+        if num_tokens >= MIN_PIECE_TOKENS and seconds > 0:
+            fitting = num_tokens * PIECE_SECONDS / seconds
+            blended = 0.5 * self._piece_tokens + 0.5 * fitting
+            self._piece_tokens = int(max(MIN_PIECE_TOKENS, min(self._max_batch_tokens, blended)))
+
+    def _admit(self) -> None:
+        while self._waiting and len(self._running) < self._max_running:
+            request = self._waiting[0]
+            # The last request of all may use the cells to the brim.
+            headroom = ADMISSION_HEADROOM if self._running else 0
+            if not self._seats.admit(request, headroom):
+                return
+            self._waiting.popleft()
+            if request.num_output_tokens == 0:
+                # Set once: a preempted request must not count its own KV as a hit.
+                request.num_cached_tokens = request.num_computed_tokens
+            request.status = RequestStatus.RUNNING
+            self._running.append(request)
+
+    def _extend_or_preempt(self, request: Request, scheduled: list[ScheduledRequest]) -> bool:
+        """Room for one more token, if need be at the cost of the youngest. False: not this step."""
+        while not self._seats.extend(request, 1):
+            youngest = self._running[-1]
+            if youngest is request or any(item.request is youngest for item in scheduled):
+                if len(self._running) > 1:
+                    self.preempt(request)
+                return False
+            self.preempt(youngest)
+        return True
+
+    def _pieces(self, budget: int) -> Iterator[tuple[Request, int]]:
+        """Share the budget among prompts: half to the oldest, so that it ends, the rest to the
+        shortest, so that a quick question need not wait behind a book."""
+        prefilling = [request for request in self._running if request.is_prefilling]
+        if not prefilling:
+            return
+        oldest, *others = prefilling
+        others.sort(key=_num_left)
+        shares = {id(oldest): min(_num_left(oldest), budget // 2 if others else budget)}
+        left = budget - shares[id(oldest)]
+        for request in others:
+            shares[id(request)] = min(_num_left(request), left)
+            left -= shares[id(request)]
+        shares[id(oldest)] += min(_num_left(oldest) - shares[id(oldest)], left)
+        for request in prefilling:
+            if shares[id(request)] > 0:
+                yield request, shares[id(request)]
+
+
+def _num_left(request: Request) -> int:
+    return request.num_tokens - request.num_computed_tokens
