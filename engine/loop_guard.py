@@ -9,10 +9,11 @@ LOOP_NOTICE = (
     " repetition penalty in the settings."
 )
 
-# A block must come back six times, and over 256 tokens: a line of dashes, a laugh, an empty
-# table or a hundred zeros stay below, and so does a paragraph that was asked for five times.
+# A block must come back six times, and over 384 tokens: a line of dashes, a laugh, an empty table,
+# a hundred zeros or a line written out fifty times stay below; so does a paragraph written five
+# times, however long it is.
 MIN_REPEATS = 6
-MIN_TOKENS = 256
+MIN_TOKENS = 384
 
 # Six blocks of 160 are seen within an answer of the default length, 1024 tokens.
 MAX_BLOCK = 160

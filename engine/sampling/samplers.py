@@ -78,9 +78,9 @@ def draw(logits: Logits, temperature: float, highest: float, generator: np.rando
     # The bound keeps a quotient finite however small the temperature.
     scaled = (logits.astype(np.float64) - highest) / max(temperature, 1e-100)
     masses = np.cumsum(np.exp(scaled, out=scaled))
-    total = float(masses[-1])
-    # Below the total even after rounding, so a token without probability is never drawn.
-    point = min(generator.random() * total, math.nextafter(total, 0.0))
+    # At most 1 - 2^-53 is drawn, and that share of a float64 never rounds up to the whole: the
+    # first mass above the point exists, and it belongs to a token with a probability.
+    point = generator.random() * float(masses[-1])
     return int(np.searchsorted(masses, point, side="right"))
 
 

@@ -97,11 +97,13 @@ def test_top_p_zero_keeps_one():
     assert top_p(np.float32([1, 3, 3, 2]), 0.0, 3.0).tolist() == [1]
 
 
-def test_top_p_of_a_long_row_decides_exactly_where_float32_could_not():
-    """The end of the prefix falls on `p` to the last digit, so only float64 can tell."""
-    logits = np.full(8192, -3.0, dtype=np.float32)
-    assert len(top_p(logits, 0.5, -3.0)) == 4096
-    assert len(top_p(logits, math.nextafter(0.5, 1), -3.0)) == 4097
+@pytest.mark.parametrize(("nudge", "expected"), [(-2e-9, 4001), (2e-9, 4002)])
+def test_top_p_of_a_long_row_decides_exactly_where_float32_could_not(nudge, expected):
+    logits = np.full(8192, -3.1, dtype=np.float32)
+    logits[100] = 0
+    weight = math.exp(float(np.float32(-3.1)))
+    p = (1 + 4000 * weight) / (1 + 8191 * weight) * (1 + nudge)
+    assert len(top_p(logits, p, 0.0)) == expected
 
 
 def test_min_p_keeps_those_near_the_most_likely():
@@ -112,6 +114,15 @@ def test_min_p_keeps_those_near_the_most_likely():
         least = share * max(probabilities)
         expected = [i for i, q in enumerate(probabilities) if q >= least]
         assert min_p(logits, share, float(logits.max())).tolist() == expected
+
+
+@pytest.mark.parametrize("share", [0.03, 0.05, 0.08, 0.1, 0.3, 0.7])
+def test_min_p_is_not_rounded_to_float32(share):
+    """The bound lies between two neighbours in float32: only the upper one is inside."""
+    near = np.float32(math.log(share))
+    logits = np.float32([0.0, np.nextafter(near, np.float32(-9)), near, np.nextafter(near, 0)])
+    expected = [0, *(i for i in (1, 2, 3) if float(logits[i]) >= math.log(share))]
+    assert min_p(logits, share, 0.0).tolist() == expected
 
 
 def test_min_p_one_keeps_every_maximum_and_nothing_else():
@@ -136,13 +147,18 @@ def test_a_temperature_near_zero_draws_the_maximum(temperature):
     assert draw(logits, temperature, 1.0, np.random.default_rng(0)) == 2
 
 
-class LastNumber:
-    """A generator that always gives the largest number below one."""
+class SameNumber:
+    """A generator that always gives one number."""
+
+    def __init__(self, number):
+        self.number = number
 
     def random(self):
-        return math.nextafter(1.0, 0.0)
+        return self.number
 
 
-def test_a_token_without_probability_is_never_drawn():
-    logits = np.float32([-np.inf, 0.0, 0.0, -np.inf, -np.inf])
-    assert draw(logits, 1.0, 0.0, LastNumber()) == 2
+@pytest.mark.parametrize("largest", [0.0, 0.1, 0.7, -3.3])
+def test_a_token_without_probability_is_never_drawn(largest):
+    logits = np.float32([-np.inf, largest, largest - 1, -np.inf, -np.inf])
+    assert draw(logits, 0.9, float(logits[1]), SameNumber(0.0)) == 1
+    assert draw(logits, 0.9, float(logits[1]), SameNumber(math.nextafter(1.0, 0.0))) == 2
