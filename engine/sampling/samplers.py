@@ -68,7 +68,7 @@ def min_p(logits: Logits, share: float, highest: float) -> Indices:
     """
     exact = highest + math.log(share)
     floor = np.float32(exact)
-    if floor < exact:
+    if float(floor) < exact:
         floor = np.nextafter(floor, np.float32(math.inf))
     return np.flatnonzero(logits >= floor)
 
