@@ -1,0 +1,413 @@
+"""Conversations in the database: trees of messages that only grow, until a purge."""
+
+import time
+import uuid
+from collections.abc import Callable, Mapping
+from enum import Enum
+from typing import Any, Final, Literal, NamedTuple
+
+from sqlite_utils import Database as Tables
+
+from app.chat.message import Conversation, Message, MessageState, Role
+from app.history.database import Database
+from app.history.rows import (
+    conversation_from_row,
+    json_text,
+    message_from_row,
+    row_from_conversation,
+    row_from_message,
+    storable,
+    writing_from_message,
+)
+from engine.errors import HistoryError, NotFound
+
+TITLE_LENGTH = 60
+
+# From a message up to its root, at most :limit of them (-1: all), the newest first.
+BRANCH = """
+    with recursive branch(seq, parent_id, above) as (
+        select seq, parent_id, 0 from message where id = :leaf and :limit <> 0
+        union all
+        select message.seq, message.parent_id, above + 1
+        from branch join message on message.id = branch.parent_id
+        where :limit < 0 or above + 1 < :limit
+    )
+    select message.* from branch join message using (seq) order by above desc
+"""
+
+
+class Place(Enum):
+    """Where a turn hangs, when it is not below a message that is named."""
+
+    ACTIVE_LEAF = "active leaf"
+
+
+ACTIVE_LEAF: Final = Place.ACTIVE_LEAF
+
+
+class Turn(NamedTuple):
+    """What the user said, and the answer that is to be written."""
+
+    user: Message
+    answer: Message
+
+
+class Conversations:
+    """The conversations of one database. Has no state of its own.
+
+    A finished message is never changed; editing and regenerating add siblings. A deleted
+    conversation is found by `restore` and `purge` only. `NotFound` names an unknown id.
+    """
+
+    def __init__(self, database: Database, clock: Callable[[], float] = time.time) -> None:
+        self._database = database
+        self._clock = clock
+
+    async def create(
+        self, title: str = "", system_prompt: str = "", sampling: Mapping[str, Any] | None = None
+    ) -> Conversation:
+        now = self._clock()
+        conversation = Conversation(
+            conversation_id=uuid.uuid4().hex,
+            title=title,
+            created_at=now,
+            updated_at=now,
+            system_prompt=system_prompt,
+            sampling=dict(sampling or {}),
+        )
+
+        def store(tables: Tables) -> Conversation:
+            tables.table("conversation").insert(row_from_conversation(conversation))
+            return _conversation(tables, conversation.conversation_id)
+
+        return await self._database.run(store)
+
+    async def get(self, conversation_id: str) -> Conversation:
+        return await self._database.run(lambda tables: _conversation(tables, conversation_id))
+
+    async def rename(self, conversation_id: str, title: str) -> None:
+        await self._set(conversation_id, "title", storable(title))
+
+    async def set_system_prompt(self, conversation_id: str, text: str) -> None:
+        await self._set(conversation_id, "system_prompt", storable(text))
+
+    async def set_sampling(self, conversation_id: str, sampling: Mapping[str, Any]) -> None:
+        await self._set(conversation_id, "sampling", json_text(sampling))
+
+    async def delete(self, conversation_id: str) -> None:
+        """Hide it; `restore` brings it back, `purge` removes it."""
+        await self._set(conversation_id, "deleted_at", self._clock())
+
+    async def restore(self, conversation_id: str) -> None:
+        def undelete(tables: Tables) -> None:
+            cursor = tables.execute(
+                "update conversation set deleted_at = null where id = ?", [conversation_id]
+            )
+            if not cursor.rowcount:
+                raise _unknown_conversation(conversation_id)
+
+        await self._database.run(undelete)
+
+    async def purge(self, conversation_id: str) -> None:
+        """Remove a conversation, deleted or not, from every file of the history.
+
+        A running answer of it ends in `NotFound` when it is saved next.
+        """
+
+        def remove(tables: Tables) -> None:
+            if not _remove(tables, [conversation_id]):
+                raise _unknown_conversation(conversation_id)
+
+        await self._database.erase([conversation_id], remove)
+
+    async def purge_deleted(self, older_than_s: float = 0.0) -> int:
+        """Purge what was deleted at least this long ago; the number of conversations."""
+        deadline = self._clock() - older_than_s
+        query = "select id from conversation where deleted_at <= ?"
+        ids: list[str] = await self._database.run(
+            lambda tables: [row["id"] for row in tables.query(query, [deadline])]
+        )
+        if not ids:
+            return 0
+
+        def remove(tables: Tables) -> int:
+            # Asked again: one may have been restored meanwhile.
+            still = {row["id"] for row in tables.query(query, [deadline])}
+            return _remove(tables, [each for each in ids if each in still])
+
+        return await self._database.erase(ids, remove)
+
+    async def messages(self, conversation_id: str, limit: int | None = None) -> list[Message]:
+        """The last `limit` messages of the active branch, oldest first."""
+
+        def read(tables: Tables) -> list[Message]:
+            leaf = _conversation(tables, conversation_id).active_leaf_id
+            return _branch(tables, leaf, -1 if limit is None else max(limit, 0))
+
+        return await self._database.run(read)
+
+    async def num_messages(self, conversation_id: str) -> int:
+        """The length of the active branch."""
+
+        def count(tables: Tables) -> int:
+            leaf = _conversation(tables, conversation_id).active_leaf_id
+            return 0 if leaf is None else int(_message_row(tables, leaf)["depth"])
+
+        return await self._database.run(count)
+
+    async def path(self, message_id: str) -> list[Message]:
+        """From the root of its tree to this message."""
+
+        def read(tables: Tables) -> list[Message]:
+            _message_row(tables, message_id)
+            return _branch(tables, message_id, -1)
+
+        return await self._database.run(read)
+
+    async def siblings(self, message_id: str) -> list[str]:
+        """The ids of this message and of the others with its parent, in order of creation."""
+
+        def read(tables: Tables) -> list[str]:
+            row = _message_row(tables, message_id)
+            rows = tables.query(
+                "select id from message where conversation_id = ? and parent_id is ? order by seq",
+                [row["conversation_id"], row["parent_id"]],
+            )
+            return [each["id"] for each in rows]
+
+        return await self._database.run(read)
+
+    async def set_active(self, conversation_id: str, message_id: str) -> None:
+        """Show the branch that runs through this message to the newest message below it."""
+
+        def activate(tables: Tables) -> None:
+            _conversation(tables, conversation_id)
+            _message_of(tables, conversation_id, message_id)
+            # Children are younger than their parents, so the youngest of all is a leaf.
+            (newest,) = tables.query(
+                """
+                with recursive below(id, seq) as (
+                    select id, seq from message where id = ?
+                    union all
+                    select message.id, message.seq from below
+                    join message on message.parent_id = below.id
+                )
+                select id from below order by seq desc limit 1
+                """,
+                [message_id],
+            )
+            tables.execute(
+                "update conversation set active_leaf_id = ? where id = ?",
+                [newest["id"], conversation_id],
+            )
+
+        await self._database.run(activate)
+
+    async def begin_turn(
+        self,
+        conversation_id: str,
+        text: str,
+        parent_id: str | None | Literal[Place.ACTIVE_LEAF] = ACTIVE_LEAF,
+    ) -> Turn:
+        """Store what the user said and an empty answer, which becomes the active leaf.
+
+        Another `parent_id` makes a new branch there; None makes another first message.
+        """
+
+        def store(tables: Tables) -> Turn:
+            conversation = _at_rest(tables, conversation_id)
+            parent = conversation.active_leaf_id if parent_id is ACTIVE_LEAF else parent_id
+            now = self._clock()
+            user = _insert(tables, conversation_id, parent, Role.USER, storable(text), now)
+            answer = self._insert_answer(tables, user, now)
+            if not conversation.title:
+                tables.execute(
+                    "update conversation set title = ? where id = ?",
+                    [_first_words(user.content), conversation_id],
+                )
+            return Turn(user, answer)
+
+        return await self._database.run(store)
+
+    async def begin_answer(self, conversation_id: str, user_message_id: str) -> Message:
+        """Another empty answer to the same message of the user, which becomes the active leaf."""
+
+        def store(tables: Tables) -> Message:
+            _at_rest(tables, conversation_id)
+            row = _message_of(tables, conversation_id, user_message_id)
+            if row["role"] != Role.USER.value:
+                raise HistoryError(
+                    "Only a message of yours can be answered again: choose the one above the"
+                    " answer."
+                )
+            return self._insert_answer(tables, message_from_row(row), self._clock())
+
+        return await self._database.run(store)
+
+    async def save_partial(self, answer_id: str, content: str, thinking: str) -> None:
+        """Store how far a running answer has come."""
+        columns = {"content": storable(content), "thinking": storable(thinking)}
+        await self._database.run(lambda tables: _write(tables, answer_id, columns))
+
+    async def finish_answer(self, answer: Message) -> None:
+        """Store a running answer as it ended; from then on it never changes."""
+        if answer.state is MessageState.STREAMING:
+            raise HistoryError("An answer that ends needs a state that says how.")
+
+        def store(tables: Tables) -> None:
+            _write(tables, answer.message_id, writing_from_message(answer))
+            tables.execute(
+                "update conversation set updated_at = ? where id ="
+                " (select conversation_id from message where id = ?)",
+                [self._clock(), answer.message_id],
+            )
+
+        await self._database.run(store)
+
+    async def interrupt_stale(self) -> int:
+        """At the start: mark the answers that nobody writes any more; their number."""
+        return await self._database.run(
+            lambda tables: (
+                tables.execute(
+                    "update message set state = 'interrupted' where state = 'streaming'"
+                ).rowcount
+            )
+        )
+
+    async def list(self, limit: int = 200, offset: int = 0) -> list[Conversation]:
+        """The conversations in which something was said last, first."""
+        query = """
+            select * from conversation where deleted_at is null
+            order by updated_at desc, seq desc limit ? offset ?
+        """
+        return await self._database.run(
+            lambda tables: [
+                conversation_from_row(row) for row in tables.query(query, [limit, offset])
+            ]
+        )
+
+    def _insert_answer(self, tables: Tables, user: Message, now: float) -> Message:
+        answer = _insert(
+            tables,
+            user.conversation_id,
+            user.message_id,
+            Role.ASSISTANT,
+            "",
+            now,
+            MessageState.STREAMING,
+        )
+        tables.execute(
+            "update conversation set active_leaf_id = ?, updated_at = ? where id = ?",
+            [answer.message_id, now, user.conversation_id],
+        )
+        return answer
+
+    async def _set(self, conversation_id: str, column: str, value: str | float) -> None:
+        def update(tables: Tables) -> None:
+            _conversation(tables, conversation_id)
+            tables.execute(
+                f"update conversation set {column} = ? where id = ?", [value, conversation_id]
+            )
+
+        await self._database.run(update)
+
+
+def _unknown_conversation(conversation_id: str) -> NotFound:
+    return NotFound(f"There is no conversation {conversation_id}: it may have been deleted.")
+
+
+def _conversation(tables: Tables, conversation_id: str) -> Conversation:
+    rows = tables.query(
+        "select * from conversation where id = ? and deleted_at is null", [conversation_id]
+    )
+    for row in rows:
+        return conversation_from_row(row)
+    raise _unknown_conversation(conversation_id)
+
+
+def _at_rest(tables: Tables, conversation_id: str) -> Conversation:
+    """The conversation, unless its active answer is still being written."""
+    conversation = _conversation(tables, conversation_id)
+    leaf = conversation.active_leaf_id
+    if leaf is not None and _message_row(tables, leaf)["state"] == MessageState.STREAMING.value:
+        raise HistoryError(
+            "An answer is still being written in this conversation: wait for its end or stop it."
+        )
+    return conversation
+
+
+def _message_row(tables: Tables, message_id: str) -> dict[str, Any]:
+    for row in tables.query("select * from message where id = ?", [message_id]):
+        return dict(row)
+    raise NotFound(f"There is no message {message_id}: it may have been deleted.")
+
+
+def _message_of(tables: Tables, conversation_id: str, message_id: str) -> dict[str, Any]:
+    row = _message_row(tables, message_id)
+    if row["conversation_id"] != conversation_id:
+        raise NotFound(f"The conversation {conversation_id} has no message {message_id}.")
+    return row
+
+
+def _branch(tables: Tables, leaf_id: str | None, limit: int) -> list[Message]:
+    rows = tables.query(BRANCH, {"leaf": leaf_id, "limit": limit})
+    return [message_from_row(row) for row in rows]
+
+
+def _insert(
+    tables: Tables,
+    conversation_id: str,
+    parent_id: str | None,
+    role: Role,
+    content: str,
+    now: float,
+    state: MessageState = MessageState.DONE,
+) -> Message:
+    depth = 1
+    if parent_id is not None:
+        parent = _message_of(tables, conversation_id, parent_id)
+        if parent["state"] == MessageState.STREAMING.value:
+            raise HistoryError("An answer must be complete before something is said after it.")
+        depth = parent["depth"] + 1
+    message = Message(
+        message_id=uuid.uuid4().hex,
+        conversation_id=conversation_id,
+        parent_id=parent_id,
+        role=role,
+        content=content,
+        created_at=now,
+        state=state,
+    )
+    tables.table("message").insert({**row_from_message(message), "depth": depth})
+    return message
+
+
+def _write(tables: Tables, answer_id: str, columns: Mapping[str, Any]) -> None:
+    """Change a running answer; one that has ended stays as it is."""
+    assignments = ", ".join(f"{name} = :{name}" for name in columns)
+    cursor = tables.execute(
+        f"update message set {assignments} where id = :id and state = 'streaming'",
+        {**columns, "id": answer_id},
+    )
+    if not cursor.rowcount:
+        _message_row(tables, answer_id)
+        raise HistoryError("This answer has ended already; what was stored is kept.")
+
+
+def _remove(tables: Tables, ids: "list[str]") -> int:
+    num_removed = 0
+    for each in ids:
+        # One statement for a whole tree: parents and children go together.
+        tables.execute("delete from message where conversation_id = ?", [each])
+        num_removed += tables.execute("delete from conversation where id = ?", [each]).rowcount
+    return num_removed
+
+
+def _first_words(text: str) -> str:
+    """A title: the first words that fit, on one line."""
+    line = " ".join(text.split())
+    if len(line) <= TITLE_LENGTH:
+        return line
+    cut = line[:TITLE_LENGTH]
+    # A script without spaces is cut where the length ends.
+    return (cut.rsplit(" ", 1)[0] if " " in cut[TITLE_LENGTH // 2 :] else cut) + "…"

@@ -1,0 +1,99 @@
+"""Rows of the history's tables, and the values they stand for."""
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from app.chat.message import Conversation, Message, MessageState, Role
+
+
+def conversation_from_row(row: Mapping[str, Any]) -> Conversation:
+    return Conversation(
+        conversation_id=row["id"],
+        title=row["title"],
+        created_at=row["created_at"],
+        updated_at=row["updated_at"],
+        system_prompt=row["system_prompt"],
+        sampling=json.loads(row["sampling"]),
+        active_leaf_id=row["active_leaf_id"],
+    )
+
+
+def row_from_conversation(value: Conversation) -> dict[str, Any]:
+    return {
+        "id": value.conversation_id,
+        "title": storable(value.title),
+        "created_at": value.created_at,
+        "updated_at": value.updated_at,
+        "system_prompt": storable(value.system_prompt),
+        "sampling": json_text(value.sampling),
+        "active_leaf_id": value.active_leaf_id,
+    }
+
+
+def message_from_row(row: Mapping[str, Any]) -> Message:
+    return Message(
+        message_id=row["id"],
+        conversation_id=row["conversation_id"],
+        parent_id=row["parent_id"],
+        role=Role(row["role"]),
+        content=row["content"],
+        created_at=row["created_at"],
+        thinking=row["thinking"],
+        state=MessageState(row["state"]),
+        finish_reason=row["finish_reason"],
+        notice=row["notice"],
+        model=row["model"],
+        token_ids=ids_from_bytes(row["token_ids"]),
+        timings=json.loads(row["timings"]),
+    )
+
+
+def row_from_message(value: Message) -> dict[str, Any]:
+    """Every column but `seq` and `depth`, which the tree decides."""
+    return {
+        "id": value.message_id,
+        "conversation_id": value.conversation_id,
+        "parent_id": value.parent_id,
+        "role": value.role.value,
+        "created_at": value.created_at,
+        **writing_from_message(value),
+    }
+
+
+def writing_from_message(value: Message) -> dict[str, Any]:
+    """The columns that change while an answer is written."""
+    return {
+        "content": storable(value.content),
+        "thinking": storable(value.thinking),
+        "state": value.state.value,
+        "finish_reason": value.finish_reason,
+        "notice": storable(value.notice),
+        "model": storable(value.model),
+        "token_ids": bytes_from_ids(value.token_ids),
+        "timings": json_text(value.timings),
+    }
+
+
+def storable(text: str) -> str:
+    """The text, with half characters (lone surrogates, which no file can hold) marked."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text
+
+
+def json_text(value: Mapping[str, Any]) -> str:
+    # The escapes of `ensure_ascii` let half characters pass unharmed.
+    return json.dumps(dict(value), ensure_ascii=True, allow_nan=False)
+
+
+def bytes_from_ids(token_ids: Iterable[int]) -> bytes:
+    return np.asarray(tuple(token_ids), dtype="<i4").tobytes()
+
+
+def ids_from_bytes(stored: bytes) -> tuple[int, ...]:
+    return tuple(np.frombuffer(stored, dtype="<i4").tolist())

@@ -1,0 +1,185 @@
+"""A conversation with its whole tree of messages, as a value and as JSON that may be foreign."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, TypeVar
+
+from app.chat.message import Conversation, Message, MessageState, Role
+from app.history.rows import bytes_from_ids, json_text, storable
+from engine.errors import HistoryError
+
+E = TypeVar("E", bound=Enum)
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """`messages` stand in order of creation, so a parent always comes before its children."""
+
+    conversation: Conversation
+    messages: tuple[Message, ...]
+
+    def as_json(self) -> dict[str, Any]:
+        conversation = self.conversation
+        return {
+            "id": conversation.conversation_id,
+            "title": conversation.title,
+            "created_at": conversation.created_at,
+            "updated_at": conversation.updated_at,
+            "system_prompt": conversation.system_prompt,
+            "sampling": dict(conversation.sampling),
+            "active_leaf_id": conversation.active_leaf_id,
+            "messages": [_message_as_json(message) for message in self.messages],
+        }
+
+
+def read_tree(found: object, name: str) -> Tree:
+    """The tree that stands in a JSON value; `name` is what a complaint calls it.
+
+    What is not given takes its default, what is not known is passed over.
+    """
+    fields = _Fields(found, name)
+    conversation_id = fields.identifier("id")
+    listed = fields.found.get("messages", [])
+    if not isinstance(listed, list):
+        raise HistoryError(f"This file cannot be imported: `messages` of {name} is not a list.")
+    messages: dict[str, Message] = {}
+    for number, each in enumerate(listed, start=1):
+        message = _read_message(_Fields(each, f"message {number} of {name}"), conversation_id)
+        if message.message_id in messages:
+            raise HistoryError(
+                f"This file cannot be imported: two messages of {name} have the id"
+                f" {message.message_id}."
+            )
+        if message.parent_id is not None and message.parent_id not in messages:
+            raise HistoryError(
+                f"This file cannot be imported: the parent of message {number} of {name} does"
+                " not stand before it."
+            )
+        messages[message.message_id] = message
+    leaf = fields.optional_identifier("active_leaf_id")
+    if leaf is not None and leaf not in messages:
+        raise HistoryError(
+            f"This file cannot be imported: the active message of {name} is not among its messages."
+        )
+    created_at = fields.number("created_at")
+    conversation = Conversation(
+        conversation_id=conversation_id,
+        title=fields.text("title"),
+        created_at=created_at,
+        updated_at=fields.number("updated_at", created_at),
+        system_prompt=fields.text("system_prompt"),
+        sampling=fields.mapping("sampling"),
+        active_leaf_id=leaf,
+    )
+    return Tree(conversation, tuple(messages.values()))
+
+
+def _message_as_json(message: Message) -> dict[str, Any]:
+    return {
+        "id": message.message_id,
+        "parent_id": message.parent_id,
+        "role": message.role.value,
+        "content": message.content,
+        "thinking": message.thinking,
+        "state": message.state.value,
+        "finish_reason": message.finish_reason,
+        "notice": message.notice,
+        "model": message.model,
+        "token_ids": list(message.token_ids),
+        "timings": dict(message.timings),
+        "created_at": message.created_at,
+    }
+
+
+def _read_message(fields: "_Fields", conversation_id: str) -> Message:
+    state = fields.member("state", MessageState, MessageState.DONE)
+    return Message(
+        message_id=fields.identifier("id"),
+        conversation_id=conversation_id,
+        parent_id=fields.optional_identifier("parent_id"),
+        role=fields.member("role", Role),
+        content=fields.text("content"),
+        created_at=fields.number("created_at"),
+        thinking=fields.text("thinking"),
+        # Nobody goes on writing an answer that arrives in a file.
+        state=MessageState.INTERRUPTED if state is MessageState.STREAMING else state,
+        finish_reason=fields.text("finish_reason"),
+        notice=fields.text("notice"),
+        model=fields.text("model"),
+        token_ids=fields.token_ids("token_ids"),
+        timings=fields.mapping("timings"),
+    )
+
+
+class _Fields:
+    """The fields of one JSON object; each is of the kind that is asked for, or refused."""
+
+    def __init__(self, found: object, name: str) -> None:
+        if not isinstance(found, Mapping):
+            raise HistoryError(f"This file cannot be imported: {name} is not an object.")
+        self.found: Mapping[str, Any] = found
+        self._name = name
+
+    def _wrong(self, key: str, kind: str) -> HistoryError:
+        return HistoryError(
+            f"This file cannot be imported: `{key}` of {self._name} is {kind}. Nothing was"
+            " imported."
+        )
+
+    def text(self, key: str) -> str:
+        value = self.found.get(key, "")
+        if not isinstance(value, str):
+            raise self._wrong(key, "not a text")
+        return storable(value)
+
+    def identifier(self, key: str) -> str:
+        value = self.text(key)
+        if not value:
+            raise self._wrong(key, "missing")
+        return value
+
+    def optional_identifier(self, key: str) -> str | None:
+        return None if self.found.get(key) is None else self.identifier(key)
+
+    def number(self, key: str, default: float = 0.0) -> float:
+        value = self.found.get(key, default)
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise self._wrong(key, "not a number")
+        try:
+            exact = float(value)
+        except OverflowError:
+            exact = math.inf
+        if not math.isfinite(exact):
+            raise self._wrong(key, "not a finite number")
+        return exact
+
+    def mapping(self, key: str) -> Mapping[str, Any]:
+        value = self.found.get(key, {})
+        if not isinstance(value, Mapping) or not all(isinstance(each, str) for each in value):
+            raise self._wrong(key, "not an object")
+        try:
+            json_text(value)
+        except (TypeError, ValueError, RecursionError):
+            raise self._wrong(key, "not plain JSON") from None
+        return value
+
+    def token_ids(self, key: str) -> tuple[int, ...]:
+        value = self.found.get(key, [])
+        if not isinstance(value, list) or not all(type(each) is int for each in value):
+            raise self._wrong(key, "not a list of whole numbers")
+        try:
+            bytes_from_ids(value)
+        except OverflowError:
+            raise self._wrong(key, "not a list of token ids") from None
+        return tuple(value)
+
+    def member(self, key: str, kind: type[E], default: E | None = None) -> E:
+        if key not in self.found and default is not None:
+            return default
+        try:
+            return kind(self.found.get(key))
+        except ValueError:
+            known = ", ".join(str(each.value) for each in kind)
+            raise self._wrong(key, f"none of {known}") from None
