@@ -1,0 +1,208 @@
+"""The conversation in the middle: its widgets, and the handlers that show and drive it.
+
+A handler takes ids, never the history. A job writes the answer; `follow` only watches it, so
+closing or reloading the page changes nothing about the answer.
+"""
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Any
+
+import gradio as gr
+
+from app.chat.message import Message
+from app.ui.boundary import told
+from app.ui.render import live_rows, rows
+from app.ui.room import Services
+from app.ui.settings import SettingsPanel
+from engine.errors import InglenookError
+
+Updates = dict[Any, Any]
+
+WINDOW = 40
+"""Messages shown at first, and added by each "Show earlier messages"."""
+
+EXAMPLES = (
+    "Explain how a fireplace draws air, in three sentences.",
+    "Write a short, kind birthday message for a neighbour.",
+    "Give me five ideas for a rainy Sunday afternoon.",
+)
+MATHS: list[dict[str, str | bool]] = [
+    {"left": "$$", "right": "$$", "display": True},
+    {"left": "\\(", "right": "\\)", "display": False},
+    {"left": "\\[", "right": "\\]", "display": True},
+]
+
+
+def welcome(services: Services) -> str:
+    """The first page: what this is, who answers, and what to expect."""
+    tiny = (
+        "It is tiny: it runs on any computer, and it answers badly."
+        if services.is_starter_model
+        else ""
+    )
+    return (
+        '<div class="welcome"><h1>What is on your mind?</h1>'
+        "<p>Everything stays on this computer.</p>"
+        f'<p class="model">You are talking to <b>{services.model_name}</b>. {tiny}</p></div>'
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """The end of a conversation that is on the page."""
+
+    messages: tuple[Message, ...]
+    num_messages: int
+
+    @property
+    def has_earlier(self) -> bool:
+        return self.num_messages > len(self.messages)
+
+    def before(self, answer: Message) -> list[Message]:
+        """The messages without the answer that is still being written."""
+        return [one for one in self.messages if one.message_id != answer.message_id]
+
+
+class Tabs:
+    """Which following is the newest in each open tab. Touched by the event loop only."""
+
+    def __init__(self) -> None:
+        self._newest: dict[str, object] = {}
+
+    def enter(self, tab: str) -> object:
+        """From now on, whatever this tab followed before is stale."""
+        self._newest[tab] = token = object()
+        return token
+
+    def is_newest(self, tab: str, token: object) -> bool:
+        return self._newest.get(tab) is token
+
+    def leave(self, tab: str) -> None:
+        self._newest.pop(tab, None)
+
+
+class Chat:
+    """Widgets and handlers of the conversation. Built inside the page's Blocks."""
+
+    def __init__(self, services: Services, settings: SettingsPanel) -> None:
+        self.services = services
+        self.settings = settings
+        self.tabs = Tabs()
+        self.earlier = gr.Button(
+            "Show earlier messages", size="sm", visible=False, elem_id="earlier"
+        )
+        self.chatbot = gr.Chatbot(
+            elem_id="chat",
+            label="Conversation",
+            show_label=False,
+            height=None,
+            scale=1,
+            layout="bubble",
+            buttons=["copy"],
+            feedback_options=None,
+            allow_tags=False,
+            group_consecutive_messages=False,
+            latex_delimiters=MATHS,
+            placeholder=welcome(services),
+            examples=[{"text": text} for text in EXAMPLES],
+        )
+        self.regenerate = gr.Button(
+            "Write another answer", size="sm", visible=False, elem_id="regenerate"
+        )
+        self.composer = gr.Textbox(
+            elem_id="composer",
+            label="Your message",
+            show_label=False,
+            container=False,
+            placeholder="Write a message",
+            lines=1,
+            max_lines=12,
+            submit_btn=True,
+            stop_btn=False,
+            autofocus=True,
+        )
+        self.outputs = [self.chatbot, self.composer, self.earlier, self.regenerate]
+
+    async def follow(
+        self, conversation_id: str | None, num_shown: int, request: gr.Request
+    ) -> AsyncIterator[Updates]:
+        """Show the conversation, and its running answer to the end or until the tab moves on."""
+        tab = str(request.session_hash)
+        token = self.tabs.enter(tab)
+        # The job before the messages: an answer that ends in between is then in one of them.
+        job = self.services.jobs.get(conversation_id) if conversation_id else None
+        shown = await self.read(conversation_id, num_shown)
+        if job is not None:
+            before = rows(shown.before(job.answer.message))
+            updates = self._busy(shown)
+            async for answer in job.follow():
+                if not self.tabs.is_newest(tab, token):
+                    break
+                yield updates | {self.chatbot: before + live_rows(answer)}
+                updates = {}
+            shown = await self.read(conversation_id, num_shown)
+        if self.tabs.is_newest(tab, token):
+            yield self._idle(shown)
+        else:
+            # Gradio repeats the last update at the end; it would paint over the other one.
+            yield {output: gr.skip() for output in self.outputs}
+
+    @told
+    async def read(self, conversation_id: str | None, num_shown: int) -> Shown:
+        if conversation_id is None:
+            return Shown(messages=(), num_messages=0)
+        conversations = self.services.conversations
+        return Shown(
+            messages=tuple(await conversations.messages(conversation_id, limit=num_shown)),
+            num_messages=await conversations.num_messages(conversation_id),
+        )
+
+    def _idle(self, shown: Shown) -> Updates:
+        return {
+            self.chatbot: rows(shown.messages),
+            self.composer: gr.update(submit_btn=True, stop_btn=False),
+            self.earlier: gr.update(visible=shown.has_earlier),
+            self.regenerate: gr.update(visible=bool(shown.messages)),
+        }
+
+    def _busy(self, shown: Shown) -> Updates:
+        return self._idle(shown) | {
+            self.composer: gr.update(submit_btn=False, stop_btn=True),
+            self.regenerate: gr.update(visible=False),
+        }
+
+    @told
+    async def send(self, text: str, conversation_id: str | None, *choices: Any) -> tuple[Any, Any]:
+        """Hand the text to a job; a first message makes its conversation."""
+        if not text.strip():
+            return gr.skip(), gr.skip()
+        if conversation_id is not None:
+            await self.services.jobs.send(conversation_id, text)
+            return gr.update(value=""), conversation_id
+        prompt, sampling = self.settings.changes(choices)
+        conversations = self.services.conversations
+        made = await conversations.create(system_prompt=prompt, sampling=sampling)
+        try:
+            await self.services.jobs.send(made.conversation_id, text)
+        except InglenookError:
+            await conversations.purge(made.conversation_id)
+            raise
+        return gr.update(value=""), made.conversation_id
+
+    async def send_example(
+        self, example: gr.SelectData, conversation_id: str | None, *choices: Any
+    ) -> tuple[Any, Any]:
+        return await self.send(example.value["text"], conversation_id, *choices)
+
+    @told
+    async def regenerate_answer(self, conversation_id: str) -> None:
+        await self.services.jobs.regenerate(conversation_id)
+
+    @told
+    async def stop(self, conversation_id: str | None) -> None:
+        if conversation_id:
+            self.services.jobs.stop(conversation_id)
+
+    def leave(self, request: gr.Request) -> None:
+        self.tabs.leave(str(request.session_hash))

@@ -1,0 +1,168 @@
+"""From messages to the rows of the chatbot: a user's text as typed, an answer as safe markdown.
+
+Characters that markdown or HTML would act on are spelled `&#x0003C;`: five digits, a form nobody
+types. The page's script spells them back when a row is copied, so a copy is the text itself.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import fields
+from typing import Any
+from urllib.parse import urlsplit
+
+from app.chat.message import Message, MessageState, Role
+from app.ui.room import Answer
+from engine.metrics import Timings
+
+Row = dict[str, Any]
+
+# A lone space between two words stays a space, so that long lines can break. U+0085 stays too:
+# its entity means another character.
+ACTIVE = re.compile(r"[!-/:-@\[-`{-~]|[^\S \x85]|(?<!\S) | (?!\S)")
+
+SPECIAL = re.compile(
+    r"""
+      (?P<fence>^[ \t>]*(?:[-*+][ \t]+|\d+[.)][ \t]+)?(?P<mark>`{3,}|~{3,})[^\n]*
+          (?:\n(?![ \t>]*(?P=mark))[^\n]*)*(?:\n[^\n]*)?)
+    | (?P<code>(?P<ticks>`+)(?!`)(?:(?!\n[ \t]*\n)[\s\S])+?(?<!`)(?P=ticks)(?!`))
+    | (?P<maths>\$\$[\s\S]+?\$\$|\\\([\s\S]+?\\\)|\\\[[\s\S]+?\\\])
+    | (?P<link><https?://[^\s<>]+>)
+    | (?P<image>!\[[^\]\n]*\]\([ \t]*<?(?P<url>[^\s<>)]*)[^)\n]*\))
+    | (?P<bang>!(?=\[))
+    | (?P<angle><)
+    """,
+    re.VERBOSE | re.MULTILINE,
+)
+
+NOTES = {
+    MessageState.STOPPED: "Stopped",
+    MessageState.INTERRUPTED: "Interrupted: the app closed while this was written",
+}
+
+
+def protect(text: str) -> str:
+    """Every character of `text` as an entity that neither markdown nor HTML acts on."""
+    return "".join(f"&#x{ord(char):05X};" for char in text)
+
+
+def show_verbatim(text: str) -> str:
+    """Markdown that shows exactly `text`; with `white-space: pre-wrap` it also looks like it."""
+    return ACTIVE.sub(lambda match: protect(match[0]), text)
+
+
+def show_answer(text: str) -> str:
+    """Markdown with nothing in it that loads, asks or hides: tags are shown, images are named."""
+    return SPECIAL.sub(_defuse, text)
+
+
+def _defuse(match: re.Match[str]) -> str:
+    match match.lastgroup:
+        case "maths":
+            return match[0].replace("<", r"\lt ")
+        case "image":
+            return show_verbatim(f"[image blocked: {_host(match['url'])}]")
+        case "bang" | "angle":
+            return protect(match[0])
+        case _:
+            return match[0]
+
+
+def _host(url: str) -> str:
+    try:
+        return urlsplit(url).hostname or "no address"
+    except ValueError:
+        return "no address"
+
+
+def rows(messages: Sequence[Message]) -> list[Row]:
+    """What the chatbot shows for finished messages, oldest first."""
+    return [row for message in messages for row in _rows_of(message)]
+
+
+def _rows_of(message: Message) -> list[Row]:
+    match message.role:
+        case Role.SYSTEM:
+            return []
+        case Role.USER:
+            return [_row("user", show_verbatim(message.content))]
+        case Role.ASSISTANT:
+            text = _closed(show_answer(message.content))
+            thoughts = [_thoughts(message, "done")] if message.thinking else []
+            return [*thoughts, _row("assistant", f"{text}\n\n{_small_print(message)}".strip())]
+
+
+def live_rows(answer: Answer) -> list[Row]:
+    """What the chatbot shows for the answer that is being written."""
+    message = answer.message
+    if message.state is not MessageState.STREAMING:
+        return _rows_of(message)
+    if message.content:
+        thoughts = [_thoughts(message, "done")] if message.thinking else []
+        return [*thoughts, _row("assistant", show_answer(message.content))]
+    if message.thinking:
+        return [_thoughts(message, "pending")]
+    return [_row("assistant", f'<span class="waiting">{waiting_for(answer)}</span>')]
+
+
+def waiting_for(answer: Answer) -> str:
+    """Why there is no text yet."""
+    if not answer.num_prompt_tokens_read:
+        return "Waiting for the model…"
+    if answer.num_prompt_tokens_read >= answer.num_prompt_tokens:
+        return "Writing…"
+    return (
+        f"Reading your message… {answer.num_prompt_tokens_read:,}"
+        f" of {answer.num_prompt_tokens:,} tokens"
+    )
+
+
+def figures(message: Message) -> str:
+    """Speed, time to the first token and what was read, as far as they were measured."""
+    known = {field.name for field in fields(Timings)} & set(message.timings)
+    timings = Timings(**{name: message.timings[name] for name in known})
+    parts = []
+    if timings.tokens_per_second:
+        parts.append(f"{timings.tokens_per_second:.1f} tokens/s")
+    if timings.ttft_ms:
+        parts.append(f"first token {timings.ttft_ms / 1000:.1f} s")
+    if timings.prompt_tokens:
+        remembered = timings.cached_tokens + timings.restored_tokens
+        memory = f", {remembered:,} from memory" if remembered else ""
+        parts.append(f"{timings.prompt_tokens:,} tokens read{memory}")
+    return " · ".join(parts)
+
+
+def _small_print(message: Message) -> str:
+    notes = [NOTES[message.state]] if message.state in NOTES else []
+    if message.finish_reason == "length" and message.state is MessageState.DONE:
+        notes.append("Ended at the longest answer allowed; the settings can raise it")
+    if message.notice:
+        notes.append(message.notice)
+    lines = []
+    if notes:
+        kind = "note failed" if message.state is MessageState.FAILED else "note"
+        lines.append(f'<p class="{kind}">{show_verbatim(" · ".join(notes))}</p>')
+    if measured := figures(message):
+        lines.append(f'<p class="figures">{show_verbatim(measured)}</p>')
+    return "".join(lines)
+
+
+def _closed(markdown: str) -> str:
+    """`markdown` with its last fence closed, so that what follows is not code."""
+    fences = [match for match in SPECIAL.finditer(markdown) if match["fence"]]
+    if not fences or fences[-1].end() < len(markdown.rstrip()):
+        return markdown
+    mark, lines = fences[-1]["mark"], fences[-1][0].rstrip().splitlines()
+    is_closed = len(lines) > 1 and lines[-1].strip(" \t>").startswith(mark)
+    return markdown if is_closed else f"{markdown}\n{mark}"
+
+
+def _thoughts(message: Message, status: str) -> Row:
+    return _row("assistant", show_answer(message.thinking)) | {
+        "metadata": {"title": "Thinking", "status": status}
+    }
+
+
+def _row(role: str, markdown: str) -> Row:
+    # As a list of parts: a plain string would lose its indentation on the way.
+    return {"role": role, "content": [{"type": "text", "text": markdown}]}

@@ -1,0 +1,124 @@
+"""The list of conversations: search, open, rename, delete and undo."""
+
+from typing import Any
+
+import gradio as gr
+
+from app.chat.message import Conversation
+from app.ui.boundary import told
+from app.ui.render import show_verbatim
+from app.ui.room import Services
+
+NUM_LISTED = 200
+UNNAMED = "New conversation"
+
+
+class Sidebar:
+    """Widgets and handlers of the list. Built inside the page's Blocks."""
+
+    def __init__(self, services: Services) -> None:
+        self.services = services
+        gr.Markdown("# Inglenook", elem_id="brand")
+        self.new = gr.Button("New chat", variant="primary", elem_id="new_chat")
+        self.search = gr.Textbox(
+            elem_id="search",
+            label="Search conversations",
+            show_label=False,
+            container=False,
+            placeholder="Search",
+        )
+        self.list = gr.Radio(
+            [],
+            elem_id="conversations",
+            label="Conversations",
+            show_label=False,
+            container=False,
+        )
+        self.nothing = gr.Markdown("", visible=False, elem_id="nothing_found")
+        gr.Button("Light or dark", size="sm", elem_id="theme_toggle")
+
+    @told
+    async def refresh(self, query: str, conversation_id: str | None) -> tuple[Any, Any]:
+        """The list as it is now, with the open conversation marked."""
+        choices = await (self._found(query) if query.strip() else self._newest())
+        known = {value for _, value in choices}
+        shown = conversation_id if conversation_id in known else None
+        is_empty = not choices
+        words = "Nothing found." if query.strip() else "Your conversations will be listed here."
+        return (
+            gr.update(choices=choices, value=shown, visible=not is_empty),
+            gr.update(value=words, visible=is_empty),
+        )
+
+    async def _newest(self) -> list[tuple[str, str]]:
+        listed = await self.services.conversations.list(limit=NUM_LISTED)
+        return [(title_of(one), one.conversation_id) for one in listed]
+
+    async def _found(self, query: str) -> list[tuple[str, str]]:
+        """One entry for each conversation with a hit: its title, and the words that were found."""
+        entries: dict[str, str] = {}
+        for hit in await self.services.search(query):
+            snippet = " ".join(hit.snippet.split())
+            entries.setdefault(
+                hit.conversation.conversation_id, f"{title_of(hit.conversation)}\n{snippet}"
+            )
+        return [(label, conversation_id) for conversation_id, label in entries.items()]
+
+
+class Header:
+    """The title of the open conversation, and what can be done with the whole of it."""
+
+    def __init__(self, services: Services) -> None:
+        self.services = services
+        with gr.Row(elem_id="header", visible=False) as self.row:
+            self.title = gr.Textbox(
+                elem_id="title",
+                label="Title of this conversation",
+                show_label=False,
+                container=False,
+                max_lines=1,
+                max_length=200,
+            )
+            self.delete = gr.Button("Delete", size="sm", elem_id="delete", scale=0)
+        with gr.Row(elem_id="undo_bar", visible=False) as self.undo_bar:
+            self.deleted = gr.Markdown("")
+            self.undo = gr.Button("Undo", size="sm", elem_id="undo", scale=0)
+            self.dismiss = gr.Button("Dismiss", size="sm", elem_id="dismiss", scale=0)
+
+    def show(self, conversation: Conversation | None) -> tuple[Any, Any]:
+        """Values for `row` and `title`."""
+        if conversation is None:
+            return gr.update(visible=False), ""
+        return gr.update(visible=True), title_of(conversation)
+
+    @told
+    async def rename(self, conversation_id: str | None, title: str) -> Any:
+        """Store the title; an empty one brings the old one back."""
+        if conversation_id is None:
+            return gr.skip()
+        conversation = await self.services.conversations.get(conversation_id)
+        title = " ".join(title.split())
+        if not title or title == title_of(conversation):
+            return title_of(conversation)
+        await self.services.conversations.rename(conversation_id, title)
+        return title
+
+    @told
+    async def delete_conversation(self, conversation_id: str) -> tuple[Any, Any, Any, Any]:
+        """Delete and offer to undo it. A running answer is stopped first."""
+        conversation = await self.services.conversations.get(conversation_id)
+        self.services.jobs.stop(conversation_id)
+        await self.services.conversations.delete(conversation_id)
+        told = f"Deleted “{show_verbatim(title_of(conversation))}”"
+        return None, conversation_id, gr.update(visible=True), told
+
+    @told
+    async def undo_delete(self, deleted_id: str | None) -> tuple[Any, Any, Any]:
+        if deleted_id is None:
+            return gr.skip(), None, gr.update(visible=False)
+        await self.services.conversations.restore(deleted_id)
+        return deleted_id, None, gr.update(visible=False)
+
+
+def title_of(conversation: Conversation) -> str:
+    return conversation.title or UNNAMED

@@ -1,0 +1,139 @@
+// What only the browser can do: theme, shortcuts, exact copies, and saying when the app is gone.
+(() => {
+  "use strict";
+  const find = (selector) => document.querySelector(selector);
+  const NARROW = 700;
+
+  // ---- light and dark: the choice is kept; without one the system decides
+  const THEME = "inglenook_theme";
+  const setDark = (isDark) => document.body.classList.toggle("dark", isDark);
+  const chosen = () => localStorage.getItem(THEME);
+  const onTheme = () => {
+    if (chosen()) setDark(chosen() === "dark");
+  };
+  const toggleTheme = () => {
+    localStorage.setItem(THEME, setDark(!document.body.classList.contains("dark")) ? "dark" : "light");
+  };
+
+  // ---- copies: render.py spells special characters as five-digit entities, here they are undone
+  const asTyped = (text) =>
+    text
+      .replace(/\n\n(<p class="(note( failed)?|figures)">.*?<\/p>)+$/, "")
+      .replace(/&#x(0[0-9A-F]{4});/g, (_, digits) => String.fromCodePoint(parseInt(digits, 16)));
+  if (navigator.clipboard) {
+    const write = navigator.clipboard.writeText.bind(navigator.clipboard);
+    navigator.clipboard.writeText = (text) => write(asTyped(text));
+  }
+
+  // ---- names for what the page library leaves without one
+  const NAMES = {
+    "#composer .submit-button": "Send",
+    "#composer .stop-button": "Stop",
+    "#left > .toggle-button": "Conversations",
+    "#right > .toggle-button": "Settings",
+  };
+  const nameControls = () => {
+    for (const [selector, name] of Object.entries(NAMES)) {
+      const control = find(selector);
+      if (control && control.ariaLabel !== name) {
+        control.ariaLabel = control.title = name;
+      }
+    }
+    // The library's label of a message is its source text; a reader should hear what is shown.
+    for (const message of document.querySelectorAll("#chat [data-testid][aria-label]")) {
+      message.removeAttribute("aria-label");
+    }
+  };
+
+  // ---- keys
+  const onKey = (event) => {
+    const command = event.ctrlKey || event.metaKey;
+    const key = event.key.toLowerCase();
+    if (command && event.shiftKey && key === "o") {
+      event.preventDefault();
+      find("#new_chat")?.click();
+    } else if (command && !event.shiftKey && key === "k") {
+      event.preventDefault();
+      if (!find("#left.open")) find("#left > .toggle-button")?.click();
+      find("#search textarea, #search input")?.focus();
+    } else if (event.key === "Escape" && !event.isComposing) {
+      find("#composer .stop-button")?.click();
+    }
+  };
+  const closeList = () => {
+    if (innerWidth < NARROW) find("#left.open > .toggle-button")?.click();
+  };
+  const onClick = (event) => {
+    if (event.target.closest("#theme_toggle")) toggleTheme();
+    if (event.target.closest("#new_chat, #conversations label")) {
+      closeList();
+      find("#composer textarea")?.focus();
+    }
+  };
+
+  // ---- a message that was not sent yet survives a reload
+  const DRAFT = "inglenook_draft";
+  const keepDraft = () => sessionStorage.setItem(DRAFT, find("#composer textarea")?.value ?? "");
+  const restoreDraft = () => {
+    const draft = sessionStorage.getItem(DRAFT);
+    const box = find("#composer textarea");
+    if (!draft || !box || box.value) return;
+    box.value = draft;
+    box.dispatchEvent(new Event("input", { bubbles: true }));
+  };
+
+  // ---- is the app still there, and is it the same one?
+  let instance = null;
+  let misses = 0;
+  const say = (sentence) => {
+    let banner = find("#lost");
+    if (!sentence) return banner?.remove();
+    if (!banner) {
+      banner = document.createElement("div");
+      banner.id = "lost";
+      banner.setAttribute("role", "alert");
+      document.body.append(banner);
+    }
+    if (banner.textContent !== sentence) banner.textContent = sentence;
+  };
+  const look = async () => {
+    try {
+      const reply = await fetch("/_app/state", { cache: "no-store" });
+      if (!reply.ok) throw new Error(String(reply.status));
+      const state = await reply.json();
+      if (instance && instance !== state.instance) location.reload();
+      instance = state.instance;
+      misses = 0;
+      say("");
+    } catch {
+      misses += 1;
+      if (misses >= 2) {
+        say("Inglenook was closed. Nothing is lost: start it again, and this page goes on by itself.");
+      }
+    }
+    setTimeout(look, misses ? 1000 : 3000);
+  };
+
+  const started = () => {
+    nameControls();
+    closeList();
+    restoreDraft();
+    onTheme();
+    new MutationObserver(nameControls).observe(document.body, {
+      subtree: true,
+      childList: true,
+      attributes: true,
+      attributeFilter: ["aria-label"],
+    });
+    look();
+  };
+  const waiting = setInterval(() => {
+    if (document.body) onTheme();
+    if (!find("#composer textarea") || !find("#left.open")) return;
+    clearInterval(waiting);
+    started();
+  }, 50);
+  addEventListener("keydown", onKey);
+  addEventListener("click", onClick);
+  addEventListener("pagehide", keepDraft);
+})();

@@ -1,0 +1,166 @@
+"""The web server: our FastAPI with the page mounted in it, behind the guard, on a bound socket."""
+
+import asyncio
+import contextlib
+import logging
+import secrets
+import signal
+import socket
+import sys
+from collections.abc import Callable, Generator, Sequence
+from pathlib import Path
+
+import uvicorn
+from fastapi import APIRouter, FastAPI
+from starlette.types import ASGIApp
+
+from app.ui.room import Services
+from app.web import environment
+from app.web.guard import Guard, local_hosts
+from engine.errors import PortTaken
+
+PREFERRED_PORT = 7341
+GRACE_S = 1
+"""How long open streams may go on after the server was told to end."""
+
+
+def bind(host: str = "127.0.0.1", port: int | None = None) -> socket.socket:
+    """A listening socket: the port that was asked for, or the next free one from ours on."""
+    if port is not None:
+        try:
+            return _bound(host, port)
+        except OSError as error:
+            raise PortTaken(
+                f"Port {port} cannot be used ({error.strerror}): close the program that has it, or"
+                " choose another one with --port."
+            ) from error
+    for candidate in (*range(PREFERRED_PORT, PREFERRED_PORT + 20), 0):
+        with contextlib.suppress(OSError):
+            return _bound(host, candidate)
+    raise PortTaken(f"No port is free on {host}: close some programs and try again.")
+
+
+def _bound(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    sock = socket.socket(family)
+    try:
+        if sys.platform == "win32":
+            # There SO_REUSEADDR would let two programs have the same port.
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_EXCLUSIVEADDRUSE, 1)
+        else:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        sock.bind((host, port))
+        # Listening already: until then a second program could bind it too.
+        sock.listen(128)
+    except OSError:
+        sock.close()
+        raise
+    return sock
+
+
+def build(services: Services, port: int, cache: Path, routers: Sequence[APIRouter] = ()) -> FastAPI:
+    """The app without its guard. `routers` come first, the page takes the rest."""
+    environment.prepare(cache)
+    # Gradio reads the environment at import, so it is imported here and not above.
+    import gradio as gr
+
+    from app.ui import page, theme
+
+    app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None)
+    instance = secrets.token_hex(8)
+
+    @app.get("/_app/state")
+    async def state() -> dict[str, str]:
+        """Whether the app is there, and whether it is still the same one."""
+        return {"instance": instance}
+
+    for router in routers:
+        app.include_router(router)
+    gr.mount_gradio_app(
+        app,
+        page.build(services),
+        path="/",
+        server_name="127.0.0.1",
+        server_port=port,
+        app_kwargs={"openapi_url": None, "docs_url": None, "redoc_url": None},
+        footer_links=[],
+        run_history=False,
+        enable_monitoring=False,
+        mcp_server=False,
+        ssr_mode=False,
+        pwa=False,
+        show_error=False,
+        allowed_paths=[],
+        max_file_size="1kb",
+        favicon_path=str(page.STATIC / "icon.svg"),
+        theme=theme.theme(),
+        css_paths=[page.STATIC / "page.css"],
+        head=page.head(),
+    )
+    return app
+
+
+class _Server(uvicorn.Server):
+    """Leaves the signals to `serve`: uvicorn's way ends the process before we have cleaned up."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Generator[None, None, None]:
+        yield
+
+
+async def serve(
+    app: ASGIApp,
+    sock: socket.socket,
+    on_ready: Callable[[], None] = lambda: None,
+    hosts: Sequence[str] = (),
+) -> None:
+    """Answer on `sock` until SIGINT, SIGTERM or cancellation; open streams are ended.
+
+    `hosts` are names besides this machine's own that a browser may use, with their port.
+    """
+    port = sock.getsockname()[1]
+    logging.getLogger("uvicorn.error").addFilter(_is_worth_saying)
+    config = uvicorn.Config(
+        Guard(app, (*local_hosts(port), *hosts)),
+        log_config=None,
+        access_log=False,
+        ws="none",
+        server_header=False,
+        timeout_graceful_shutdown=GRACE_S,
+    )
+    server = _Server(config)
+    with _stopped_by_signals(server):
+        serving = asyncio.create_task(server.serve(sockets=[sock]))
+        try:
+            while not server.started and not serving.done():
+                await asyncio.sleep(0.005)
+            if not serving.done():
+                on_ready()
+            await asyncio.shield(serving)
+        finally:
+            server.should_exit = True
+            await serving
+            sock.close()
+
+
+@contextlib.contextmanager
+def _stopped_by_signals(server: uvicorn.Server) -> Generator[None, None, None]:
+    def stop(*_: object) -> None:
+        server.should_exit = True
+
+    names = (signal.SIGINT, signal.SIGTERM)
+    try:
+        before = {name: signal.signal(name, stop) for name in names}
+    except ValueError:
+        # Only the main thread may; whoever runs us in another one cancels instead.
+        before = {}
+    try:
+        yield
+    finally:
+        for name, handler in before.items():
+            signal.signal(name, handler)
+
+
+def _is_worth_saying(record: logging.LogRecord) -> bool:
+    """An open stream that is cut at the end is our doing, not an error."""
+    return not (record.exc_info and isinstance(record.exc_info[1], asyncio.CancelledError))
