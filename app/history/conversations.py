@@ -252,7 +252,7 @@ class Conversations:
     async def finish_answer(self, answer: Message) -> None:
         """Store a running answer as it ended; from then on it never changes."""
         if answer.state is MessageState.STREAMING:
-            raise HistoryError("An answer that ends needs a state that says how.")
+            raise ValueError("an answer that ends needs a state that says how")
 
         def store(tables: Tables) -> None:
             _write(tables, answer.message_id, writing_from_message(answer))
@@ -394,7 +394,7 @@ def _write(tables: Tables, answer_id: str, columns: Mapping[str, Any]) -> None:
         raise HistoryError("This answer has ended already; what was stored is kept.")
 
 
-def _remove(tables: Tables, ids: "list[str]") -> int:
+def _remove(tables: Tables, ids: list[str]) -> int:
     num_removed = 0
     for each in ids:
         # One statement for a whole tree: parents and children go together.

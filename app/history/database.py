@@ -33,7 +33,7 @@ FULL_BELOW_BYTES = 64 * 1024
 
 class _Job(NamedTuple):
     work: Callable[[], Any]
-    result: "Future[Any]"
+    result: Future[Any]
 
 
 class Database:
@@ -55,6 +55,9 @@ class Database:
             target=self._serve, args=(opened,), name="history-store", daemon=True
         )
         self._thread.start()
+        if opened.exception() is not None:
+            # The file is let go before its owner hears that something must be done with it.
+            self._thread.join()
         opened.result()
 
     async def run(self, fn: Callable[[Tables], T]) -> T:
@@ -86,7 +89,7 @@ class Database:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _submit(self, work: Callable[[], T]) -> "Future[T]":
+    def _submit(self, work: Callable[[], T]) -> Future[T]:
         if threading.current_thread() is self._thread:
             raise RuntimeError("work in the store thread must use the tables it was given")
         result: Future[T] = Future()
@@ -105,7 +108,7 @@ class Database:
                         HistoryError("The history is closed: restart the app to go on.")
                     )
 
-    def _serve(self, opened: "Future[None]") -> None:
+    def _serve(self, opened: Future[None]) -> None:
         try:
             self._perform(_Job(self._open, opened))
             if opened.exception() is not None:

@@ -135,7 +135,7 @@ async def test_an_answer_that_ended_never_changes(chats: Chats) -> None:
 async def test_an_end_needs_a_state_that_is_an_end(chats: Chats) -> None:
     made = await chats.create()
     _, answer = await chats.begin_turn(made.conversation_id, "Hello")
-    with pytest.raises(HistoryError):
+    with pytest.raises(ValueError):
         await chats.finish_answer(answer)
 
 
@@ -364,6 +364,22 @@ async def test_after_a_purge_no_letter_of_the_chat_is_in_any_file(
     assert found_in_files(path.parent, SECRET) == ""
 
 
+async def test_a_purge_beside_a_reader_says_what_is_left_to_do(
+    chats: Chats, database: Database, path: Path
+) -> None:
+    made = await chats.create("x")
+    await chats.say(made.conversation_id, SECRET, SECRET)
+    await database.run(lambda tables: tables.execute("pragma busy_timeout = 1").fetchall())
+    with closing(sqlite3.connect(path, isolation_level=None)) as reader:
+        reader.execute("begin")
+        reader.execute("select * from message").fetchall()
+        with pytest.raises(HistoryError, match="at the next start"):
+            await chats.purge(made.conversation_id)
+        database.close()
+    with Database(path):
+        assert found_in_files(path.parent, SECRET) == ""
+
+
 @pytest.mark.parametrize("seed", range(4))
 async def test_whatever_the_user_does_no_message_is_lost(
     chats: Chats, database: Database, seed: int
@@ -428,3 +444,7 @@ async def test_whatever_the_user_does_no_message_is_lost(
         assert stored == message
     num_stored = await database.run(lambda tables: tables.table("message").count)
     assert num_stored == len(said)
+    # Raises if an index does not hold exactly what the tables hold.
+    for index in ("conversation_fts", "message_fts"):
+        check = f"insert into {index}({index}, rank) values ('integrity-check', 1)"
+        await database.run(lambda tables, check=check: tables.execute(check))
