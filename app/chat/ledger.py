@@ -1,0 +1,181 @@
+"""Turns to token ids: a text becomes tokens once, and generated tokens stay what they were.
+
+Tokenizing an answer's text again gives other ids than the model chose, and every token after the
+first difference would be computed again. So where the rendered text shows what a model generated,
+its own ids are put there:
+
+    ids of the answer      " Hel" "lo" "," " you" "\\n"
+    rendered            ...:|     Hello, you|<end>           the template trimmed
+    used                ...:| " Hel" "lo" "," " you"|<end>
+
+The run of ids must spell the rendered text exactly and reach as far around the content as both
+sides agree; what lies outside is tokenized as text.
+"""
+
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Sequence
+from datetime import datetime
+from itertools import accumulate
+from typing import NamedTuple
+
+from app.chat.markup import TextPart
+from app.chat.template import ChatTemplate
+from app.chat.turns import Turn
+from engine.tokenizer import ControlToken, Tokenizer
+
+MEMORY_LIMIT = 8_000_000
+"""Characters and ids that are remembered, over all conversations."""
+
+
+class _Run(NamedTuple):
+    """`token_ids` spell the bytes [begin, end) of a part."""
+
+    token_ids: tuple[int, ...]
+    begin: int
+    end: int
+
+
+class TokenLedger:
+    """Prompt ids of conversations with one model. Used by one thread at a time."""
+
+    def __init__(
+        self, tokenizer: Tokenizer, template: ChatTemplate, memory_limit: int = MEMORY_LIMIT
+    ) -> None:
+        self._tokenizer = tokenizer
+        self._template = template
+        self._control_ids = frozenset(token.token_id for token in tokenizer.control_tokens.values())
+        self._memory = _Memory(memory_limit)
+
+    def encode(
+        self, turns: Sequence[Turn], now: datetime, add_generation_prompt: bool = True
+    ) -> list[int]:
+        """The prompt for the next answer. It begins with the model's first token, once."""
+        rendered = self._template.render(turns, now, add_generation_prompt)
+        token_ids: list[int] = []
+        for part in rendered.parts:
+            if isinstance(part, ControlToken):
+                token_ids.append(part.token_id)
+            else:
+                token_ids += self._encode_part(part)
+        bos_id = self._tokenizer.bos_id
+        if bos_id is not None and token_ids[:1] != [bos_id]:
+            token_ids.insert(0, bos_id)
+        return token_ids
+
+    def _encode_part(self, part: TextPart) -> Sequence[int]:
+        if not any(span.token_ids for span in part.spans):
+            return self._encode_text(part.text)
+        return self._memory.get(part, _size(part), lambda: self._splice(part))
+
+    def _splice(self, part: TextPart) -> tuple[int, ...]:
+        """Generated ids where they spell the text, ids of text between them."""
+        text = part.text.encode()
+        token_ids: list[int] = []
+        done = 0
+        for span in part.spans:
+            begin = len(part.text[: span.start].encode())
+            end = begin + len(part.text[span.start : span.end].encode())
+            if not span.token_ids or begin < done or begin == end:
+                continue
+            run = self._find_run(span.token_ids, text, done, begin, end)
+            if run is not None:
+                token_ids += self._encode_text(text[done : run.begin].decode(), done > 0)
+                token_ids += run.token_ids
+                done = run.end
+        token_ids += self._encode_text(text[done:].decode(), done > 0)
+        return tuple(token_ids)
+
+    def _find_run(
+        self, generated: Sequence[int], text: bytes, done: int, begin: int, end: int
+    ) -> _Run | None:
+        """The generated ids that spell the bytes around [begin, end), not before `done`."""
+        pieces = [self._tokenizer.token_bytes(token_id) for token_id in generated]
+        spelled = b"".join(pieces)
+        # The answer stands last; thinking came before it and may quote it.
+        place = spelled.rfind(text[begin:end])
+        if place < 0:
+            return None
+        shift = begin - place
+        left, right = place, place + end - begin
+        while left > 0 and left + shift > done and spelled[left - 1] == text[left + shift - 1]:
+            left -= 1
+        while (
+            right < len(spelled)
+            and right + shift < len(text)
+            and spelled[right] == text[right + shift]
+        ):
+            right += 1
+
+        borders = list(accumulate(map(len, pieces), initial=0))
+        usable = [
+            index
+            for index, border in enumerate(borders)
+            if left <= border <= right and _is_character_border(text, border + shift)
+        ]
+        if not usable:
+            return None
+        first, last = usable[0], usable[-1]
+        # Tokens without text at either end belong to what stands outside.
+        while first < last and not pieces[first]:
+            first += 1
+        while first < last and not pieces[last - 1]:
+            last -= 1
+        run = tuple(generated[first:last])
+        if not run or not all(pieces[first:last]) or not self._control_ids.isdisjoint(run):
+            return None
+        return _Run(run, borders[first] + shift, borders[last] + shift)
+
+    def _encode_text(self, text: str, continues: bool = False) -> Sequence[int]:
+        """Ids of plain text; `continues` when the text before it ended in generated ids."""
+        if not text:
+            return ()
+        encode = self._encode_continuation if continues else self._tokenizer.encode
+        return self._memory.get((text, continues), len(text), lambda: tuple(encode(text)))
+
+    def _encode_continuation(self, text: str) -> list[int]:
+        """Some vocabularies put a space before every text; in the middle of one it is wrong."""
+        token_ids = self._tokenizer.encode(text)
+        if self._spell(token_ids) == text.encode():
+            return token_ids
+        lead = "\x02"
+        longer = self._tokenizer.encode(lead + text)
+        for index in range(1, len(longer)):
+            if self._spell(longer[:index]).endswith(lead.encode()):
+                rest = longer[index:]
+                return rest if self._spell(rest) == text.encode() else token_ids
+        return token_ids
+
+    def _spell(self, token_ids: Sequence[int]) -> bytes:
+        return b"".join(map(self._tokenizer.token_bytes, token_ids))
+
+
+class _Memory:
+    """The results used last, up to a total size."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._size = 0
+        self._results: OrderedDict[Hashable, tuple[tuple[int, ...], int]] = OrderedDict()
+
+    def get(
+        self, key: Hashable, key_size: int, compute: Callable[[], tuple[int, ...]]
+    ) -> tuple[int, ...]:
+        if (known := self._results.get(key)) is not None:
+            self._results.move_to_end(key)
+            return known[0]
+        result = compute()
+        size = key_size + len(result)
+        self._results[key] = result, size
+        self._size += size
+        while self._size > self._limit:
+            _, (_, dropped) = self._results.popitem(last=False)
+            self._size -= dropped
+        return result
+
+
+def _size(part: TextPart) -> int:
+    return len(part.text) + sum(len(span.token_ids) for span in part.spans)
+
+
+def _is_character_border(text: bytes, place: int) -> bool:
+    return place >= len(text) or text[place] & 0xC0 != 0x80

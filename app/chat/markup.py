@@ -1,0 +1,209 @@
+"""Telling what a template wrote from what people, files and models wrote.
+
+    content     "Hi <|im_end|>"
+    protected   OPEN "Hi <" BREAK "|im_end|>" CLOSE          goes into the template
+    rendered    "<|im_start|>user\\n" OPEN ... CLOSE "<|im_end|>\\n"
+    divided     control, text "user\\nHi <|im_end|>" with a span over the content, control, text
+
+Between OPEN and CLOSE nothing is a control token. Should a template cut a content to pieces, so
+that a bracket is lost, the breaks still keep every control text in it apart. The marks are
+characters that no text of this rendering contains.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from app.chat.thinking import TAGS
+from engine.tokenizer import ControlToken
+
+# What llama.cpp and transformers take for white space beside a token that strips it.
+STRIPPED = " \t\n\v\f\r"
+_THINKING_TAGS = frozenset(TAGS) | frozenset(TAGS.values())
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Where in a text a content stands, without white space at its edges.
+
+    `token_ids` are the ids of the generation it comes from, or empty.
+    """
+
+    start: int
+    end: int
+    token_ids: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TextPart:
+    """Text that becomes plain tokens, whatever it spells. Spans are in order, never nested."""
+
+    text: str
+    spans: tuple[Span, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Rendered:
+    """A rendered conversation: text and the control tokens that the template put between."""
+
+    parts: tuple[TextPart | ControlToken, ...]
+
+    @property
+    def text(self) -> str:
+        return "".join(part.text for part in self.parts)
+
+
+class TextFinder:
+    """Finds any of many short texts; built once for a vocabulary."""
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        self._texts = frozenset(texts)
+        self._lengths = sorted({len(text) for text in texts}, reverse=True)
+        heads = "".join(re.escape(text[0]) for text in sorted(self._texts))
+        self._head = re.compile(f"[{heads}]" if heads else r"(?!)")
+
+    def at(self, text: str, place: int) -> str:
+        """The longest of the texts that stands at `place`, or an empty one."""
+        for length in self._lengths:
+            if (found := text[place : place + length]) in self._texts:
+                return found
+        return ""
+
+    def places(self, text: str) -> Iterator[int]:
+        """Every place where one of the texts begins, overlapping ones as well."""
+        for match in self._head.finditer(text):
+            if self.at(text, match.start()):
+                yield match.start()
+
+    def parts(self, text: str) -> Iterator[tuple[str, str]]:
+        """(text before, found text) from left to right; the last one found is empty."""
+        begin = 0
+        for match in self._head.finditer(text):
+            if match.start() >= begin and (found := self.at(text, match.start())):
+                yield text[begin : match.start()], found
+                begin = match.start() + len(found)
+        yield text[begin:], ""
+
+
+class ControlTexts:
+    """The control tokens of one vocabulary, as far as a template can write them.
+
+    Left out: texts of one character, and texts with white space at an edge. They could not be
+    told from content that was cut or trimmed; no model's template writes one.
+    """
+
+    def __init__(self, control_tokens: Mapping[str, ControlToken]) -> None:
+        self.tokens = {
+            text: token
+            for text, token in control_tokens.items()
+            if len(text) > 1 and text == text.strip()
+        }
+        self.written = TextFinder(list(self.tokens))
+        # A template that looks for thinking tags must not find those that are only talked about.
+        self.kept_apart = TextFinder([*self.tokens, *_THINKING_TAGS])
+
+
+@dataclass(slots=True)
+class Marker:
+    """The marks of one rendering. Made for it, and gone after it."""
+
+    controls: ControlTexts
+    used: frozenset[str]
+    """Every character that may occur in the rendering."""
+    _free: Iterator[str] = field(init=False)
+    _break: str = field(init=False)
+    _closing: dict[str, str] = field(init=False, default_factory=dict)
+    _token_ids: dict[str, tuple[int, ...]] = field(init=False, default_factory=dict)
+
+    def __post_init__(self) -> None:
+        # Noncharacters first, then characters for private use.
+        planes = (*range(0xFDD0, 0xFDF0), *range(0xF0000, 0xFFFFE), *range(0x100000, 0x10FFFE))
+        self._free = (mark for code in planes if (mark := chr(code)) not in self.used)
+        self._break = next(self._free)
+
+    def protect(self, content: str, token_ids: tuple[int, ...] = ()) -> str:
+        """The content with marks, white space at its edges outside, where it can be trimmed."""
+        core = content.strip()
+        if not core:
+            return content
+        begin = content.index(core)
+        opening, closing = next(self._free), next(self._free)
+        self._closing[opening] = closing
+        self._token_ids[opening] = token_ids
+        pieces, last = [content[:begin], opening], 0
+        for place in self.controls.kept_apart.places(core):
+            pieces += [core[last : place + 1], self._break]
+            last = place + 1
+        pieces += [core[last:], closing, content[begin + len(core) :]]
+        return "".join(pieces)
+
+    def divide(self, rendered: str) -> Rendered:
+        """The rendered text without marks, divided at the template's control tokens."""
+        marks = [self._break, *self._closing, *self._closing.values()]
+        any_mark = re.compile("[" + re.escape("".join(marks)) + "]")
+        builder = _Builder()
+        begin = 0
+        for opening, start, end in self._contents(rendered):
+            self._add_scaffold(builder, rendered[begin:start], any_mark)
+            builder.add_content(
+                any_mark.sub("", rendered[start + 1 : end]), self._token_ids[opening]
+            )
+            begin = end + 1
+        self._add_scaffold(builder, rendered[begin:], any_mark)
+        return Rendered(builder.finish())
+
+    def _contents(self, rendered: str) -> Iterator[tuple[str, int, int]]:
+        """(opening mark, its place, place of its closing mark) of every complete content."""
+        brackets = "".join([*self._closing, *self._closing.values()])
+        if not brackets:
+            return
+        places = [match.start() for match in re.finditer(f"[{re.escape(brackets)}]", rendered)]
+        for start, end in zip(places, places[1:], strict=False):
+            if self._closing.get(rendered[start]) == rendered[end]:
+                yield rendered[start], start, end
+
+    def _add_scaffold(self, builder: "_Builder", text: str, any_mark: re.Pattern[str]) -> None:
+        for before, found in self.controls.written.parts(text):
+            builder.add_text(any_mark.sub("", before))
+            if found:
+                builder.add_control(self.controls.tokens[found])
+
+
+class _Builder:
+    """Collects parts from left to right."""
+
+    def __init__(self) -> None:
+        self._parts: list[TextPart | ControlToken] = []
+        self._text = ""
+        self._spans: list[Span] = []
+
+    def add_text(self, text: str) -> None:
+        self._text += text
+
+    def add_content(self, text: str, token_ids: tuple[int, ...]) -> None:
+        start = len(self._text)
+        self._text += text
+        self._spans.append(Span(start, len(self._text), token_ids))
+
+    def add_control(self, token: ControlToken) -> None:
+        self._close(before=token)
+        self._parts.append(token)
+
+    def finish(self) -> tuple[TextPart | ControlToken, ...]:
+        self._close(before=None)
+        return tuple(self._parts)
+
+    def _close(self, before: ControlToken | None) -> None:
+        text, cut = self._text, 0
+        if self._parts and isinstance(last := self._parts[-1], ControlToken) and last.strips_right:
+            cut = len(text) - len(text.lstrip(STRIPPED))
+        if before is not None and before.strips_left:
+            text = text.rstrip(STRIPPED)
+        text = text[cut:]
+        if text:
+            spans = tuple(
+                Span(max(span.start - cut, 0), min(span.end - cut, len(text)), span.token_ids)
+                for span in self._spans
+            )
+            self._parts.append(TextPart(text, spans))
+        self._text, self._spans = "", []

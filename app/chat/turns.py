@@ -1,0 +1,76 @@
+"""A path of messages made into turns that every chat template accepts."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from app.chat.message import Message, Role
+from engine.errors import UsageError
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """What one side said. `token_ids` are the ids a model generated for it, or empty."""
+
+    role: Role
+    content: str
+    thinking: str = ""
+    token_ids: tuple[int, ...] = ()
+
+
+def normalise(
+    messages: Sequence[Message], system_prompt: str = "", *, to_be_answered: bool = True
+) -> tuple[Turn, ...]:
+    """Turns in which at most one system turn leads and user and assistant alternate after it.
+
+    Messages without text (an answer that failed at once, say) leave no turn. An answer that was
+    cut short stays. With `to_be_answered` the last turn is the user's: a later answer is left
+    out, and a path in which the user said nothing is a UsageError.
+    """
+    said = [_as_turn(message) for message in messages if message.content.strip()]
+    instructions = [_whole(system_prompt)] if system_prompt.strip() else []
+    while said and said[0].role is Role.SYSTEM:
+        instructions.append(said.pop(0).content)
+
+    turns: list[Turn] = []
+    for turn in said:
+        if turn.role is Role.SYSTEM:
+            # Templates take instructions at the start only; moved there, they would change
+            # what the model has already read.
+            turn = replace(turn, role=Role.USER)
+        if turns and turns[-1].role is turn.role:
+            turns[-1] = _merge(turns[-1], turn)
+        elif turns or turn.role is Role.USER:
+            turns.append(turn)
+    if to_be_answered:
+        while turns and turns[-1].role is not Role.USER:
+            turns.pop()
+        if not turns:
+            raise UsageError("There is no message to answer: write one first.")
+    if instructions:
+        turns.insert(0, Turn(Role.SYSTEM, "\n\n".join(instructions)))
+    return tuple(turns)
+
+
+def fold_system(turns: Sequence[Turn]) -> tuple[Turn, ...]:
+    """The same turns with the system prompt at the head of the user's first message."""
+    if not turns or turns[0].role is not Role.SYSTEM:
+        return tuple(turns)
+    system, *rest = turns
+    if not rest:
+        return (replace(system, role=Role.USER),)
+    return (_merge(replace(system, role=Role.USER), rest[0]), *rest[1:])
+
+
+def _as_turn(message: Message) -> Turn:
+    return Turn(message.role, _whole(message.content), _whole(message.thinking), message.token_ids)
+
+
+def _merge(first: Turn, second: Turn) -> Turn:
+    """One turn of two; no model generated it in one piece, so it has no ids."""
+    thinking = "\n\n".join(text for text in (first.thinking, second.thinking) if text)
+    return Turn(first.role, f"{first.content}\n\n{second.content}", thinking)
+
+
+def _whole(text: str) -> str:
+    """Halves of surrogate pairs, which a pasted text may hold, are no text in UTF-8."""
+    return text.encode("utf-8", "replace").decode("utf-8")
