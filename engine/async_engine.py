@@ -1,8 +1,8 @@
 """The engine on a thread of its own.
 
-    event loop                         engine thread
-    generate() -- Submit / Abort -->   inbox, taken in between two steps
-    stream queue <-- outputs ----      every step, without ever waiting for a reader
+    event loop                        engine thread
+    submit() -- Submit / Abort -->    inbox, taken in between two steps
+    OutputStream <-- outputs ----     every step, without ever waiting for a reader
 
 Two rules keep every reader from hanging. Submit first and look second whether the engine died:
 what was put in before its death is answered by `_die`, what came after is seen by the caller.
@@ -12,11 +12,12 @@ signal back before it looks into the inbox: whichever comes first, none is lost.
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator
 from contextlib import suppress
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from threading import Thread
+from types import TracebackType
+from typing import Self
 
 from engine.engine import Engine, RequestFailure
 from engine.errors import EngineDead, InglenookError, PromptTooLong, UsageError
@@ -29,23 +30,60 @@ STOPPED = "The engine has stopped: restart the app; your conversations are kept.
 CLOSED = "The engine was closed."
 
 
-@dataclass(frozen=True, slots=True)
-class Stream:
-    """Where one reader waits."""
+class OutputStream:
+    """What one reader gets of one request: iterate it in the event loop that submitted.
 
-    loop: asyncio.AbstractEventLoop
-    outputs: "asyncio.Queue[RequestOutput | InglenookError]"
+    Leaving the `with` block before the last output aborts the request. Raises EngineError when
+    this request failed, EngineDead when the engine did.
+    """
+
+    def __init__(self, engine: "AsyncEngine", request_id: int) -> None:
+        self._engine = engine
+        self._request_id = request_id
+        self._loop = asyncio.get_running_loop()
+        self._outputs: asyncio.Queue[RequestOutput | InglenookError] = asyncio.Queue()
+        self._is_over = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.abort()
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> RequestOutput:
+        if self._is_over:
+            raise StopAsyncIteration
+        item = await self._outputs.get()
+        if isinstance(item, InglenookError):
+            self._is_over = True
+            raise item
+        self._is_over = item.finish_reason is not None
+        return item
+
+    def abort(self) -> None:
+        """Ask the engine to end the request; its last output says so. Harmless when it is over."""
+        if not self._is_over:
+            self._engine.abort(self._request_id)
 
     def send(self, item: RequestOutput | InglenookError) -> None:
+        """For the engine thread: never waits."""
         # A loop that was closed has no reader left to tell.
         with suppress(RuntimeError):
-            self.loop.call_soon_threadsafe(self.outputs.put_nowait, item)
+            self._loop.call_soon_threadsafe(self._outputs.put_nowait, item)
 
 
 @dataclass(frozen=True, slots=True)
 class Submit:
     request: Request
-    stream: Stream
+    stream: OutputStream
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +103,7 @@ class AsyncEngine:
         self._engine = engine
         self.max_request_tokens = max_request_tokens
         self._inbox: SimpleQueue[Submit | Abort | Shutdown] = SimpleQueue()
-        self._streams: dict[int, Stream] = {}
+        self._streams: dict[int, OutputStream] = {}
         self._death: BaseException | None = None
         self._thread = Thread(target=self._run, name="engine", daemon=True)
         self._thread.start()
@@ -87,36 +125,23 @@ class AsyncEngine:
         """Milliseconds a step outside the model and the sampler, so far."""
         return self._engine.clock.overhead_ms
 
-    async def generate(
-        self, prompt: list[int], params: SamplingParams
-    ) -> AsyncGenerator[RequestOutput, None]:
-        """Yield outputs until the request finishes; closing the iterator aborts it.
-
-        Raises PromptTooLong before anything is submitted, EngineError when this request failed,
-        EngineDead when the engine did.
-        """
+    def submit(self, prompt: list[int], params: SamplingParams) -> OutputStream:
+        """Queue a request. Raises PromptTooLong or UsageError before anything is queued."""
         if not prompt:
             raise UsageError("There is nothing to answer: the prompt is empty.")
         if len(prompt) >= self.max_request_tokens:
             raise PromptTooLong(len(prompt), self.max_request_tokens)
         request = Request(list(prompt), params)
-        stream = Stream(asyncio.get_running_loop(), asyncio.Queue())
+        stream = OutputStream(self, request.request_id)
         self._inbox.put(Submit(request, stream))
         if self._death is not None:
             raise EngineDead(STOPPED) from self._death
-        finished = False
-        try:
-            while not finished:
-                item = await stream.outputs.get()
-                if isinstance(item, InglenookError):
-                    finished = True
-                    raise item
-                finished = item.finish_reason is not None
-                yield item
-        finally:
-            if not finished:
-                self._inbox.put(Abort(request.request_id))
-                self._engine.abort_step()
+        return stream
+
+    def abort(self, request_id: int) -> None:
+        """End a request, also in the middle of reading its prompt. Harmless when it is over."""
+        self._inbox.put(Abort(request_id))
+        self._engine.abort_step()
 
     def close(self) -> None:
         """End the thread and free the model; open streams are told. Harmless twice."""
@@ -150,19 +175,19 @@ class AsyncEngine:
                     self._streams[request.request_id] = stream
                     self._engine.add_request(request)
                 case Abort(request_id):
-                    self._streams.pop(request_id, None)
-                    self._engine.abort_request(request_id)
+                    output = self._engine.abort_request(request_id)
+                    if output is not None:
+                        self._deliver(output)
                 case Shutdown():
                     return False
 
     def _deliver(self, output: RequestOutput | RequestFailure) -> None:
         if isinstance(output, RequestFailure):
             self._streams.pop(output.request_id).send(output.error)
-            return
-        if output.finish_reason is None:
-            self._streams[output.request_id].send(output)
-        else:
+        elif output.finish_reason is not None:
             self._streams.pop(output.request_id).send(output)
+        else:
+            self._streams[output.request_id].send(output)
 
     def _die(self, death: BaseException) -> None:
         """Fail every open stream, and whatever is still in the inbox."""

@@ -5,6 +5,9 @@ from pathlib import Path
 
 from engine.errors import InvalidParams
 
+DEFAULT_CONTEXT_TOKENS = 8192
+"""What a model gets unless somebody chooses: about 0.2 GB of KV for the starter model."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineConfig:

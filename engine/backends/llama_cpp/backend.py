@@ -7,9 +7,7 @@ import psutil
 from engine.backends.llama_cpp.context import LlamaContext
 from engine.backends.llama_cpp.model import LlamaModel
 from engine.backends.llama_cpp.runner import LlamaRunner
-from engine.config import EngineConfig
-
-DEFAULT_CONTEXT_TOKENS = 8192
+from engine.config import DEFAULT_CONTEXT_TOKENS, EngineConfig
 
 
 class LlamaBackend:

@@ -1,0 +1,61 @@
+"""A loaded model with what a chat needs around it: its template and its token ledger."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from app.chat.ledger import TokenLedger
+from app.chat.message import Message
+from app.chat.template import ChatTemplate
+from app.chat.thinking import ThinkingSplitter
+from app.chat.turns import normalise
+from engine.config import EngineConfig
+from engine.loading import LoadedModel, load
+
+
+@dataclass(frozen=True, slots=True)
+class ChatModel:
+    """Made once a model is loaded. `notice` is a sentence when its template is not its own."""
+
+    loaded: LoadedModel
+    template: ChatTemplate
+    ledger: TokenLedger
+    turnstile: asyncio.Lock
+    """The ledger is used by one prompt at a time."""
+
+    @property
+    def name(self) -> str:
+        return self.loaded.info.name
+
+    async def prompt(
+        self, messages: Sequence[Message], system_prompt: str, clock: float
+    ) -> list[int]:
+        """The token ids that ask for the next answer. `clock` is the conversation's own time.
+
+        Off the event loop: a long text takes seconds to tokenize.
+        """
+        turns = normalise(messages, system_prompt)
+        now = datetime.fromtimestamp(clock, UTC).astimezone()
+        async with self.turnstile:
+            return await asyncio.to_thread(self.ledger.encode, turns, now)
+
+    def splitter(self) -> ThinkingSplitter:
+        template = self.template
+        if template.opens_thinking:
+            return ThinkingSplitter(True, template.opened_tag)
+        return ThinkingSplitter()
+
+
+def load_chat_model(config: EngineConfig) -> ChatModel:
+    """Load the model and read its template. Blocks; raises a ModelError or TemplateError."""
+    loaded = load(config)
+    info = loaded.info
+    try:
+        template = ChatTemplate.for_model(
+            info.chat_template, loaded.tokenizer, info.bos_text, info.eos_text, info.name
+        )
+    except BaseException:
+        loaded.engine.close()
+        raise
+    return ChatModel(loaded, template, TokenLedger(loaded.tokenizer, template), asyncio.Lock())
