@@ -21,7 +21,7 @@ class Settings:
 
     model: str = ""
     context_tokens: int | None = None
-    default_system_prompt: str = ""
+    default_system_prompt: str = "You are a helpful assistant."
     default_sampling: Mapping[str, Any] = field(default_factory=dict)
 
     @property

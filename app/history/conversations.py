@@ -286,6 +286,16 @@ class Conversations:
             ]
         )
 
+    async def count(self) -> int:
+        """How many there are, without the deleted ones."""
+        return await self._database.run(
+            lambda tables: int(
+                tables.execute(
+                    "select count(*) from conversation where deleted_at is null"
+                ).fetchone()[0]
+            )
+        )
+
     def _insert_answer(self, tables: Tables, user: Message, now: float) -> Message:
         answer = _insert(
             tables,

@@ -78,6 +78,11 @@ class Database:
         """
         return await asyncio.wrap_future(self._submit(lambda: self._erase(ids, fn)))
 
+    async def damage(self) -> str:
+        """What SQLite finds wrong with the file; empty when it is sound."""
+        (result,) = await self.run(lambda tables: tables.execute("pragma quick_check").fetchone())
+        return "" if result == "ok" else str(result)
+
     def close(self) -> None:
         """Finish what was sent before, then close the file. Twice is once."""
         self._jobs.put(None)

@@ -1,0 +1,116 @@
+"""One home has one owner: a lock that dies with its process, and a note how to reach it.
+
+lock free                 -> take it, and be the owner
+lock held, note answers   -> the app runs: hand the command over
+lock held, no answer yet  -> a command works for a moment, or the app is starting: wait
+"""
+
+import json
+import os
+import secrets
+import time
+import urllib.error
+import urllib.request
+from dataclasses import asdict, dataclass
+from typing import Self
+
+from filelock import FileLock, Timeout
+
+from app.paths import Paths
+from engine.errors import HomeBusy
+
+POLL_S = 0.05
+TOKEN_HEADER = "X-Inglenook-Token"
+
+
+@dataclass(frozen=True, slots=True)
+class OwnerAddress:
+    """Where the running app listens. Who can read the token is the same user."""
+
+    host: str
+    port: int
+    token: str
+    pid: int
+
+    @property
+    def url(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"http://{host}:{self.port}"
+
+    def answers(self) -> bool:
+        request = urllib.request.Request(
+            f"{self.url}/_app/ping", headers={TOKEN_HEADER: self.token}
+        )
+        try:
+            # A proxy from the environment has no business between us and this machine.
+            opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+            with opener.open(request, timeout=2) as response:
+                return bool(response.status == 200)
+        except (urllib.error.URLError, OSError):
+            return False
+
+
+class HomeLock:
+    """Held by the owner of a home; the system releases it when the process ends, however."""
+
+    def __init__(self, paths: Paths) -> None:
+        self._paths = paths
+        self._lock = FileLock(paths.lock, mode=0o600)
+
+    def try_acquire(self) -> bool:
+        try:
+            self._lock.acquire(timeout=0)
+        except Timeout:
+            return False
+        # A note that an earlier owner left behind when it was killed.
+        self._paths.owner.unlink(missing_ok=True)
+        return True
+
+    @staticmethod
+    def address(host: str, port: int) -> OwnerAddress:
+        """Where this process will listen, with a fresh token."""
+        return OwnerAddress(host, port, secrets.token_urlsafe(24), os.getpid())
+
+    def announce(self, address: OwnerAddress) -> None:
+        """Leave the note: from now on commands and second apps find this process."""
+        temporary = self._paths.owner.with_suffix(".tmp")
+        with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+            json.dump(asdict(address), file)
+        temporary.replace(self._paths.owner)
+
+    def release(self) -> None:
+        if self._lock.is_locked:
+            self._paths.owner.unlink(missing_ok=True)
+            self._lock.release()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
+
+
+def owner_address(paths: Paths) -> OwnerAddress | None:
+    """The note of the running app. None: there is none, or it cannot be read yet."""
+    try:
+        return OwnerAddress(**json.loads(paths.owner.read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError):
+        return None
+
+
+def own_or_find(paths: Paths, patience_s: float) -> HomeLock | OwnerAddress:
+    """Own the home, or find who does. Raises HomeBusy when neither comes true in time."""
+    lock = HomeLock(paths)
+    deadline = time.monotonic() + patience_s
+    while True:
+        if lock.try_acquire():
+            return lock
+        address = owner_address(paths)
+        if address is not None and address.answers():
+            return address
+        if time.monotonic() >= deadline:
+            raise HomeBusy(
+                f"Another Inglenook works in {paths.data} and does not answer after"
+                f" {patience_s:.0f} s: wait until it has ended, or end it."
+            )
+        time.sleep(POLL_S)

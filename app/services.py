@@ -1,0 +1,137 @@
+"""The composition root: who exists, in which order they are made and closed.
+
+    Paths, Settings -> Database -> Conversations -> ChatSession -> Jobs
+                       ChatModel (loaded in a thread) ---^
+
+Nothing is opened before it is asked for, so that a command pays only for what it uses.
+"""
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+
+from app.chat.chat_model import ChatModel, load_chat_model
+from app.chat.jobs import Jobs
+from app.chat.session import ChatSession
+from app.history.conversations import Conversations
+from app.history.database import Database
+from app.history.search import Hit, search
+from app.models.local import find_model
+from app.models.starter import starter_model
+from app.paths import Paths
+from app.settings import Settings, load_settings, save_settings
+from engine.config import EngineConfig
+from engine.errors import InglenookError
+
+logger = logging.getLogger(__name__)
+
+UNDO_S = 900.0
+"""How long a deleted conversation can be brought back while the app runs."""
+
+
+class Services:
+    """Everything of one home. Owned by the event loop of the process that owns the home.
+
+    `model` overrides the saved choice: a path, a name of `models list`, or empty.
+    """
+
+    def __init__(self, paths: Paths, model: str = "") -> None:
+        paths.create()
+        self.paths = paths
+        self._settings = load_settings(paths.settings)
+        self.model_path: Path = find_model(paths, self._settings, model)
+        self._loading: asyncio.Future[ChatModel] | None = None
+
+    @property
+    def settings(self) -> Settings:
+        return self._settings
+
+    def save_settings(self, settings: Settings) -> None:
+        save_settings(self.paths.settings, settings)
+        self._settings = settings
+
+    @cached_property
+    def database(self) -> Database:
+        return Database(self.paths.database)
+
+    @cached_property
+    def conversations(self) -> Conversations:
+        return Conversations(self.database)
+
+    @cached_property
+    def session(self) -> ChatSession:
+        return ChatSession(self.conversations, self.chat_model, lambda: self.settings.sampling)
+
+    @cached_property
+    def jobs(self) -> Jobs:
+        return Jobs(self.session)
+
+    @property
+    def is_starter_model(self) -> bool:
+        return self.model_path == starter_model()
+
+    @property
+    def model_name(self) -> str:
+        model = self.loaded_model
+        return self.model_path.stem if model is None else model.name
+
+    @property
+    def loaded_model(self) -> ChatModel | None:
+        """The model, if loading has ended well."""
+        loading = self._loading
+        if loading is None or not loading.done() or loading.exception() is not None:
+            return None
+        return loading.result()
+
+    @property
+    def model_error(self) -> str:
+        """Why there is no model, once loading has failed; otherwise empty."""
+        loading = self._loading
+        if loading is None or not loading.done() or loading.exception() is None:
+            return ""
+        return str(loading.exception())
+
+    async def chat_model(self) -> ChatModel:
+        """The model, loaded at the first call. Raises the sentence that says why it cannot be."""
+        if self._loading is None:
+            config = EngineConfig(
+                model_path=self.model_path, context_tokens=self.settings.context_tokens
+            )
+            self._loading = asyncio.ensure_future(asyncio.to_thread(load_chat_model, config))
+        return await asyncio.shield(self._loading)
+
+    def start(self) -> None:
+        """Begin what the page needs: the model in the background, and a tidy history.
+
+        Call it in the event loop. A model that cannot be loaded leaves the history readable.
+        """
+        loading = asyncio.ensure_future(self.chat_model())
+        loading.add_done_callback(_note_failure)
+
+    async def tidy(self) -> None:
+        """Mark what a crash cut short, and finally remove what was deleted in an earlier run."""
+        num_interrupted = await self.conversations.interrupt_stale()
+        if num_interrupted:
+            logger.warning("%d answers had been interrupted", num_interrupted)
+        await self.conversations.purge_deleted()
+
+    async def search(self, query: str) -> Sequence[Hit]:
+        return await search(self.database, query)
+
+    async def close(self) -> None:
+        """Keep what is being written, then end the engine and the store."""
+        if "jobs" in self.__dict__:
+            await self.jobs.close()
+        if self._loading is not None:
+            await asyncio.wait([self._loading])
+            if self.loaded_model is not None:
+                await asyncio.to_thread(self.loaded_model.loaded.engine.close)
+        if "database" in self.__dict__:
+            await asyncio.to_thread(self.database.close)
+
+
+def _note_failure(loading: "asyncio.Future[ChatModel]") -> None:
+    if not loading.cancelled() and isinstance(loading.exception(), InglenookError):
+        logger.error("%s", loading.exception())
