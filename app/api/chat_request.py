@@ -1,0 +1,158 @@
+"""The body of /v1/chat/completions, understood or refused field by field."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from app.chat.message import Message, Role
+from engine.errors import InvalidParams, UsageError
+from engine.sampling_params import SamplingParams, with_changes
+
+# Our names, by the name that other programs send.
+SAMPLING_FIELDS: Mapping[str, str] = {
+    "temperature": "temperature",
+    "top_p": "top_p",
+    "top_k": "top_k",
+    "min_p": "min_p",
+    "presence_penalty": "presence_penalty",
+    "frequency_penalty": "frequency_penalty",
+    "repetition_penalty": "repetition_penalty",
+    "repeat_penalty": "repetition_penalty",
+    "seed": "seed",
+    "max_tokens": "max_tokens",
+    "max_completion_tokens": "max_tokens",
+    "ignore_eos": "ignore_eos",
+}
+INTEGERS = frozenset({"top_k", "seed", "max_tokens"})
+# They change nothing about an answer here, so taking them promises nothing.
+HARMLESS = frozenset({"user", "metadata", "store", "service_tier", "safety_identifier"})
+# What a field that comes later may say, because it is what happens anyway.
+DEFAULTS: Mapping[str, tuple[Any, ...]] = {
+    "n": (1,),
+    "logprobs": (False,),
+    "top_logprobs": (0,),
+    "logit_bias": ({},),
+    "tools": ([],),
+    "tool_choice": ("none", "auto"),
+    "parallel_tool_calls": (True, False),
+    "response_format": ({"type": "text"},),
+    "modalities": (["text"],),
+}
+ROLES: Mapping[str, Role] = {
+    "system": Role.SYSTEM,
+    "developer": Role.SYSTEM,
+    "user": Role.USER,
+    "assistant": Role.ASSISTANT,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ChatRequest:
+    """What the caller wants. `model` is its word for the model; there is only one."""
+
+    model: str
+    messages: tuple[Message, ...]
+    params: SamplingParams
+    is_streamed: bool
+    wants_usage: bool
+
+
+def read_chat_request(body: object, defaults: SamplingParams) -> ChatRequest:
+    """Raises UsageError or InvalidParams; a field that would be ignored is refused by name."""
+    if not isinstance(body, dict):
+        raise UsageError("The body must be a JSON object.")
+    changes: dict[str, Any] = {}
+    for name, value in body.items():
+        if value is None or name in HARMLESS or name in _OWN_FIELDS:
+            continue
+        if name in SAMPLING_FIELDS:
+            changes[SAMPLING_FIELDS[name]] = _number(name, value)
+        elif value not in DEFAULTS.get(name, ()):
+            raise UsageError(f"The field {name!r} is not supported: leave it out.")
+    stop = body.get("stop")
+    if stop is not None:
+        changes["stop"] = _stop_texts(stop)
+    options = body.get("stream_options") or {}
+    if not isinstance(options, dict):
+        raise UsageError("The field 'stream_options' must be an object.")
+    return ChatRequest(
+        model=_text(body.get("model") or "", "model"),
+        messages=_messages(body.get("messages")),
+        params=with_changes(defaults, changes),
+        is_streamed=_flag(body.get("stream"), "stream"),
+        wants_usage=_flag(options.get("include_usage"), "include_usage"),
+    )
+
+
+_OWN_FIELDS = frozenset({"model", "messages", "stop", "stream", "stream_options"})
+
+
+def _number(name: str, value: object) -> int | float | bool:
+    if name == "ignore_eos":
+        return _flag(value, name)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise InvalidParams(f"{name} must be a number.")
+    if SAMPLING_FIELDS[name] in INTEGERS and value != int(value):
+        raise InvalidParams(f"{name} must be a whole number, got {value}.")
+    return int(value) if SAMPLING_FIELDS[name] in INTEGERS else float(value)
+
+
+def _flag(value: object, name: str) -> bool:
+    if value is None:
+        return False
+    if not isinstance(value, bool):
+        raise UsageError(f"The field {name!r} must be true or false.")
+    return value
+
+
+def _text(value: object, name: str) -> str:
+    if not isinstance(value, str):
+        raise UsageError(f"The field {name!r} must be a text.")
+    return value
+
+
+def _stop_texts(value: object) -> tuple[str, ...]:
+    texts = [value] if isinstance(value, str) else value
+    if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
+        raise UsageError("The field 'stop' must be a text or a list of texts.")
+    return tuple(texts)
+
+
+def _messages(value: object) -> tuple[Message, ...]:
+    if not isinstance(value, list) or not value:
+        raise UsageError("The field 'messages' must be a list with at least one message.")
+    return tuple(_message(number, item) for number, item in enumerate(value))
+
+
+def _message(number: int, item: object) -> Message:
+    where = f"messages[{number}]"
+    if not isinstance(item, dict):
+        raise UsageError(f"{where} must be an object.")
+    role = ROLES.get(str(item.get("role")))
+    if role is None:
+        raise UsageError(f"{where}.role must be one of {', '.join(ROLES)}.")
+    if item.get("tool_calls"):
+        raise UsageError(f"{where}.tool_calls is not supported: leave it out.")
+    return Message(
+        message_id=str(number),
+        conversation_id="",
+        parent_id=None,
+        role=role,
+        content=_content(where, item.get("content")),
+        created_at=0.0,
+    )
+
+
+def _content(where: str, content: object) -> str:
+    if content is None:
+        return ""
+    if isinstance(content, str):
+        return content
+    if not isinstance(content, list):
+        raise UsageError(f"{where}.content must be a text or a list of text parts.")
+    texts = []
+    for part in content:
+        if not isinstance(part, dict) or part.get("type") != "text":
+            raise UsageError(f"{where}.content may only have parts of type 'text'.")
+        texts.append(_text(part.get("text"), f"{where}.content.text"))
+    return "".join(texts)

@@ -1,0 +1,198 @@
+"""/v1 for other programs: OpenAI's chat completions over the same engine as the page."""
+
+import json
+import time
+import uuid
+from collections.abc import AsyncIterator
+from typing import Any
+
+from fastapi import APIRouter, Request
+from fastapi.responses import JSONResponse, Response, StreamingResponse
+
+from app.api.chat_request import ChatRequest, read_chat_request
+from app.api.keys import is_key
+from app.chat.chat_model import ChatModel
+from app.services import Services
+from engine.async_engine import OutputStream
+from engine.errors import (
+    EngineDead,
+    InglenookError,
+    ModelError,
+    PromptTooLong,
+    TemplateError,
+    UsageError,
+)
+from engine.metrics import Timings
+from engine.request import FinishReason
+
+# Ours says more; it stands in `timings.finish`.
+FINISH_REASONS = {
+    FinishReason.STOP: "stop",
+    FinishReason.LENGTH: "length",
+    FinishReason.ABORT: "stop",
+}
+
+
+def router(services: Services, key: str) -> APIRouter:
+    """The routes. `key` is what a caller must send as a bearer token."""
+    routes = APIRouter(prefix="/v1")
+
+    @routes.get("/models")
+    async def models(request: Request) -> Response:
+        if not is_key(key, request.headers.get("authorization")):
+            return refused_key()
+        return JSONResponse({"object": "list", "data": [model_card(services)]})
+
+    @routes.post("/chat/completions")
+    async def chat_completions(request: Request) -> Response:
+        if not is_key(key, request.headers.get("authorization")):
+            return refused_key()
+        try:
+            wanted = read_chat_request(await read_json(request), services.settings.sampling)
+            model = await services.chat_model()
+            prompt = await model.prompt(wanted.messages, "", time.time())
+            stream = model.loaded.engine.submit(prompt, wanted.params)
+        except InglenookError as error:
+            return failed(error)
+        completion = Completion(model, stream, wanted)
+        if wanted.is_streamed:
+            return StreamingResponse(completion.events(), media_type="text/event-stream")
+        return await completion.whole(request)
+
+    return routes
+
+
+class Completion:
+    """One answer in OpenAI's shape. Owned by the task of its HTTP request."""
+
+    def __init__(self, model: ChatModel, stream: OutputStream, wanted: ChatRequest) -> None:
+        self._stream = stream
+        self._splitter = model.splitter()
+        self._wants_usage = wanted.wants_usage
+        self._head = {
+            "id": f"chatcmpl-{uuid.uuid4().hex}",
+            "created": int(time.time()),
+            "model": model.name,
+        }
+
+    async def events(self) -> AsyncIterator[str]:
+        """Server-sent events. A caller that goes away cancels the answer."""
+        yield self._event({"role": "assistant", "content": ""})
+        with self._stream as stream:
+            try:
+                async for output in stream:
+                    for delta in self._deltas(output.text, output.finish_reason is not None):
+                        yield self._event(delta)
+                    if output.finish_reason is not None and output.timings is not None:
+                        yield self._last_event(output.finish_reason, output.timings)
+                        if self._wants_usage:
+                            yield self._usage_event(output.timings)
+            except InglenookError as error:
+                yield f"data: {json.dumps(error_body(error), ensure_ascii=False)}\n\n"
+        yield "data: [DONE]\n\n"
+
+    async def whole(self, request: Request) -> Response:
+        """The answer in one piece; the caller going away ends it at the next token."""
+        thinking: list[str] = []
+        content: list[str] = []
+        with self._stream as stream:
+            try:
+                async for output in stream:
+                    if await request.is_disconnected():
+                        stream.abort()
+                    for delta in self._deltas(output.text, output.finish_reason is not None):
+                        content.append(delta.get("content", ""))
+                        thinking.append(delta.get("reasoning_content", ""))
+            except InglenookError as error:
+                return failed(error)
+        assert output.finish_reason is not None and output.timings is not None
+        message: dict[str, Any] = {"role": "assistant", "content": "".join(content)}
+        if any(thinking):
+            message["reasoning_content"] = "".join(thinking)
+        choice = {
+            "index": 0,
+            "message": message,
+            "finish_reason": FINISH_REASONS[output.finish_reason],
+            "logprobs": None,
+        }
+        return JSONResponse(
+            {
+                **self._head,
+                "object": "chat.completion",
+                "choices": [choice],
+                "usage": output.timings.usage(),
+                "timings": output.timings.as_json(),
+            }
+        )
+
+    def _deltas(self, text: str, is_last: bool) -> list[dict[str, str]]:
+        pieces = [self._splitter.feed(text)]
+        if is_last:
+            pieces.append(self._splitter.finish())
+        deltas = []
+        for thinking, content in pieces:
+            if thinking:
+                deltas.append({"reasoning_content": thinking})
+            if content:
+                deltas.append({"content": content})
+        return deltas
+
+    def _event(self, delta: dict[str, str], finish_reason: str | None = None, **more: Any) -> str:
+        choice = {"index": 0, "delta": delta, "finish_reason": finish_reason}
+        return self._line({"choices": [choice], **more})
+
+    def _last_event(self, reason: FinishReason, timings: Timings) -> str:
+        return self._event({}, FINISH_REASONS[reason], timings=timings.as_json())
+
+    def _usage_event(self, timings: Timings) -> str:
+        return self._line({"choices": [], "usage": timings.usage()})
+
+    def _line(self, body: dict[str, Any]) -> str:
+        chunk = {**self._head, "object": "chat.completion.chunk", **body}
+        return f"data: {json.dumps(chunk, ensure_ascii=False)}\n\n"
+
+
+async def read_json(request: Request) -> object:
+    try:
+        return json.loads(await request.body())
+    except ValueError as error:
+        raise UsageError(f"The body is not JSON ({error}).") from error
+
+
+def model_card(services: Services) -> dict[str, Any]:
+    return {
+        "id": services.model_name,
+        "object": "model",
+        "created": int(services.model_path.stat().st_mtime) if services.model_path.exists() else 0,
+        "owned_by": "inglenook",
+    }
+
+
+def error_body(error: InglenookError) -> dict[str, Any]:
+    kind, code = "server_error", None
+    if isinstance(error, UsageError | PromptTooLong):
+        kind = "invalid_request_error"
+    if isinstance(error, PromptTooLong):
+        code = "context_length_exceeded"
+    return {"error": {"message": str(error), "type": kind, "param": None, "code": code}}
+
+
+def failed(error: InglenookError) -> Response:
+    """An error in OpenAI's shape with the status that fits."""
+    status = 500
+    if isinstance(error, UsageError | PromptTooLong | TemplateError):
+        status = 400
+    elif isinstance(error, ModelError | EngineDead):
+        status = 503
+    return JSONResponse(error_body(error), status_code=status)
+
+
+def refused_key() -> Response:
+    message = (
+        "This needs the key of this Inglenook: send it as 'Authorization: Bearer KEY'. It is"
+        " shown in the settings of the page."
+    )
+    body = {
+        "error": {"message": message, "type": "invalid_request_error", "code": "invalid_api_key"}
+    }
+    return JSONResponse(body, status_code=401)
