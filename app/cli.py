@@ -1,0 +1,177 @@
+"""The `inglenook` command: parse, find the owner of the home, carry out, and end with a code.
+
+0 done, 1 failed with one sentence on standard error, 2 wrong use.
+"""
+
+import argparse
+import asyncio
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NoReturn
+
+from app.commands.carry_out import COMMANDS, carry_out
+from app.commands.console import Terminal
+from app.commands.options import SAMPLING_OPTIONS, Options
+from app.commands.relay import relay
+from app.owner import HomeLock, OwnerAddress, own_or_find, owner_address
+from app.paths import Paths
+from app.services import Services
+from engine.errors import InglenookError, UsageError
+from engine.sampling_params import PRESETS
+
+COMMAND_PATIENCE_S = 20.0
+RUN_PATIENCE_S = 60.0
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Entry point. Returns the exit code; a message for the user is never a traceback."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    if not given or given[0].startswith("-") and given[0] not in ("-h", "--help", "--version"):
+        given.insert(0, "run")
+    parsed = make_parser().parse_args(given)
+    try:
+        if parsed.command == "run":
+            # The page is imported for this command alone: it takes seconds.
+            from app.run import run
+
+            return run(parsed.host, parsed.port, parsed.model, not parsed.no_open)
+        return run_command(options_of(parsed))
+    except InglenookError as error:
+        print(error, file=sys.stderr)
+        return 2 if isinstance(error, UsageError) else 1
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        # The reader has enough (`| head`); nothing is left to be said to it.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+
+
+def run_command(options: Options) -> int:
+    """In the running app when there is one, otherwise here."""
+    paths = Paths.from_environment()
+    paths.create()
+    console = Terminal()
+    if not COMMANDS[options.command].needs_history:
+        address = owner_address(paths)
+        if address is not None and address.answers():
+            return relay(address, options, console)
+        return asyncio.run(run_here(paths, options, console))
+    found = own_or_find(paths, COMMAND_PATIENCE_S)
+    match found:
+        case OwnerAddress():
+            return relay(found, options, console)
+        case HomeLock():
+            with found:
+                return asyncio.run(run_here(paths, options, console))
+
+
+async def run_here(paths: Paths, options: Options, console: Terminal) -> int:
+    services = Services(paths, options.model)
+    try:
+        await carry_out(services, options, console)
+    finally:
+        await services.close()
+    return 0
+
+
+def options_of(parsed: argparse.Namespace) -> Options:
+    """What travels: only plain values, files absolute, standard input read."""
+    values = {key: value for key, value in vars(parsed).items() if value is not None}
+    sampling = {name: values.pop(name) for name in SAMPLING_OPTIONS if name in values}
+    stop = values.pop("stop", None)
+    if stop:
+        sampling["stop"] = stop
+    if values.get("text") == "-":
+        values["text"] = sys.stdin.read()
+        if not values["text"].strip():
+            raise UsageError("Standard input is empty: there is nothing to answer.")
+    if values.get("file"):
+        values["file"] = str(Path(values["file"]).expanduser().absolute())
+    if values.get("model") and Path(values["model"]).expanduser().exists():
+        values["model"] = str(Path(values["model"]).expanduser().absolute())
+    if "ids" in values:
+        values["ids"] = tuple(values["ids"])
+    return Options(**values, sampling=sampling)
+
+
+class Parser(argparse.ArgumentParser):
+    """Wrong use is one sentence and the place where more is said."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"{message[:1].upper()}{message[1:]}. See `{self.prog} --help`.\n")
+
+
+def make_parser() -> Parser:
+    parser = Parser(prog="inglenook", description="A private chat on your own machine.")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    add_run(commands.add_parser("run", help="start the app and open it in the browser (default)"))
+    add_generate(commands.add_parser("generate", help="one answer to TEXT, stored nowhere"))
+    add_chats(commands.add_parser("chats", help="the history: list, search, show, export, ..."))
+    add_models(commands.add_parser("models", help="the models on this machine"))
+    doctor = commands.add_parser("doctor", help="what this machine is and what is wrong with it")
+    add_json(doctor)
+    doctor.add_argument("--model", metavar="M", help="the model to look at")
+    return parser
+
+
+def add_run(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--port", type=port, metavar="N", help="the port (default: a free one)")
+    parser.add_argument("--no-open", action="store_true", help="do not open the browser")
+    parser.add_argument("--host", default="127.0.0.1", metavar="H", help="the address to listen on")
+    parser.add_argument("--model", default="", metavar="M", help="a GGUF file or a name")
+
+
+def add_generate(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("text", metavar="TEXT", help="what to say; - reads standard input")
+    parser.add_argument("--system", metavar="S", help="the system prompt")
+    parser.add_argument("--model", metavar="M", help="a GGUF file or a name of `models list`")
+    parser.add_argument("--preset", choices=sorted(PRESETS), help="a set of sampling controls")
+    for name, kind in SAMPLING_OPTIONS.items():
+        parser.add_argument(f"--{name.replace('_', '-')}", dest=name, type=kind, metavar="N")
+    parser.add_argument("--stop", action="append", metavar="TEXT", help="end before this text")
+    add_json(parser)
+
+
+def add_chats(parser: argparse.ArgumentParser) -> None:
+    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
+    add_json(actions.add_parser("list", help="all conversations, the newest first"))
+    search = actions.add_parser("search", help="find TEXT in titles and messages")
+    search.add_argument("text", metavar="TEXT")
+    add_json(search)
+    show = actions.add_parser("show", help="one conversation")
+    show.add_argument("ids", nargs=1, metavar="ID")
+    add_json(show)
+    export = actions.add_parser("export", help="whole trees as JSON: all, or those named")
+    export.add_argument("ids", nargs="*", metavar="ID")
+    export.add_argument("--to", dest="file", metavar="FILE", help="instead of standard output")
+    import_ = actions.add_parser("import", help="take in what `export` wrote")
+    import_.add_argument("file", metavar="FILE")
+    delete = actions.add_parser("delete", help="delete for good")
+    delete.add_argument("ids", nargs="+", metavar="ID")
+    delete.add_argument("--yes", action="store_true", help="really")
+
+
+def add_models(parser: argparse.ArgumentParser) -> None:
+    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
+    add_json(actions.add_parser("list", help="the files that can be used"))
+    info = actions.add_parser("info", help="what a model is and what it needs")
+    info.add_argument("text", nargs="?", default="", metavar="MODEL")
+    add_json(info)
+
+
+def add_json(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help="one JSON object and nothing else")
+
+
+def port(text: str) -> int:
+    number = int(text)
+    if not 1 <= number <= 65535:
+        raise argparse.ArgumentTypeError(f"a port is between 1 and 65535, not {number}")
+    return number
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,33 @@
+"""Every command by its name, with what it needs of the home."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+
+from app.commands.chats import chats
+from app.commands.console import Console
+from app.commands.doctor import doctor
+from app.commands.generate import generate
+from app.commands.models import models
+from app.commands.options import Options
+from app.services import Services
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """`needs_history`: without a running app, the home must be owned while it works."""
+
+    run: Callable[[Services, Options, Console], Awaitable[None]]
+    needs_history: bool
+
+
+COMMANDS: Mapping[str, Command] = {
+    "generate": Command(generate, needs_history=False),
+    "chats": Command(chats, needs_history=True),
+    "models": Command(models, needs_history=False),
+    "doctor": Command(doctor, needs_history=True),
+}
+
+
+async def carry_out(services: Services, options: Options, console: Console) -> None:
+    """Raises the InglenookError that ends the command."""
+    await COMMANDS[options.command].run(services, options, console)

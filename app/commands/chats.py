@@ -1,0 +1,156 @@
+"""`inglenook chats`: the history from a terminal."""
+
+import json
+import os
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from app.chat.message import Conversation, Message, Role
+from app.commands.console import Console, write_json
+from app.commands.options import Options
+from app.history.transfer import export, import_
+from app.services import Services
+from engine.errors import HistoryError, UsageError
+
+
+async def chats(services: Services, options: Options, console: Console) -> None:
+    actions = {
+        "list": list_chats,
+        "search": search_chats,
+        "show": show_chat,
+        "export": export_chats,
+        "import": import_chats,
+        "delete": delete_chats,
+    }
+    await actions[options.action](services, options, console)
+
+
+async def list_chats(services: Services, options: Options, console: Console) -> None:
+    found: list[Conversation] = []
+    while True:
+        page = await services.conversations.list(limit=500, offset=len(found))
+        found += page
+        if len(page) < 500:
+            break
+    if options.json:
+        write_json(console, {"chats": [_chat(conversation) for conversation in found]})
+        return
+    for conversation in found:
+        console.write(_line(conversation))
+    if not found:
+        console.note("There are no conversations yet.")
+
+
+async def search_chats(services: Services, options: Options, console: Console) -> None:
+    hits = await services.search(options.text)
+    if options.json:
+        rows = [
+            {**_chat(hit.conversation), "message_id": hit.message_id, "snippet": hit.snippet}
+            for hit in hits
+        ]
+        write_json(console, {"chats": rows})
+        return
+    for hit in hits:
+        console.write(_line(hit.conversation) + f"    {hit.snippet}\n")
+    if not hits:
+        console.note(f"Nothing was found for {options.text!r}.")
+
+
+async def show_chat(services: Services, options: Options, console: Console) -> None:
+    (conversation_id,) = options.ids
+    conversation = await services.conversations.get(conversation_id)
+    messages = await services.conversations.messages(conversation_id)
+    if options.json:
+        write_json(
+            console,
+            {**_chat(conversation), "messages": [_message(message) for message in messages]},
+        )
+        return
+    console.write(f"# {conversation.title}\n")
+    for message in messages:
+        name = "You" if message.role is Role.USER else "Inglenook"
+        state = "" if message.state.value == "done" else f" ({message.state.value})"
+        console.write(f"\n## {name}{state}\n{message.content}\n")
+        if message.notice:
+            console.write(f"[{message.notice}]\n")
+
+
+async def export_chats(services: Services, options: Options, console: Console) -> None:
+    document = await export(services.database, options.ids or None)
+    text = json.dumps(document, ensure_ascii=False, indent=2) + "\n"
+    if not options.file:
+        console.write(text)
+        return
+    path = Path(options.file)
+    temporary = path.with_name(path.name + ".part")
+    try:
+        # Conversations are private, wherever they are put.
+        with open(
+            os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8"
+        ) as file:
+            file.write(text)
+        temporary.replace(path)
+    except OSError as error:
+        raise HistoryError(f"{path} could not be written ({error.strerror}).") from error
+    console.note(f"{len(document['conversations'])} conversations are in {path}.")
+
+
+async def import_chats(services: Services, options: Options, console: Console) -> None:
+    path = Path(options.file)
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise HistoryError(f"{path} cannot be read ({error.strerror}).") from error
+    except ValueError as error:
+        raise HistoryError(f"{path} is not an export of Inglenook ({error}).") from error
+    report = await import_(services.database, document)
+    console.note(
+        f"{len(report.imported)} conversations were taken in, {len(report.copied)} under new names,"
+        f" {len(report.skipped)} were here already."
+    )
+
+
+async def delete_chats(services: Services, options: Options, console: Console) -> None:
+    """For good: nothing of them stays in any file."""
+    if not options.yes:
+        raise UsageError("This deletes for good: say it again with --yes.")
+    for conversation_id in options.ids:
+        await services.conversations.get(conversation_id)
+    for conversation_id in options.ids:
+        services.jobs.stop(conversation_id)
+        job = services.jobs.get(conversation_id)
+        if job is not None:
+            await job.finished()
+        await services.conversations.purge(conversation_id)
+    console.note(f"{len(options.ids)} deleted.")
+
+
+def _line(conversation: Conversation) -> str:
+    when = datetime.fromtimestamp(conversation.updated_at).strftime("%Y-%m-%d %H:%M")
+    return f"{conversation.conversation_id}  {when}  {conversation.title}\n"
+
+
+def _chat(conversation: Conversation) -> dict[str, Any]:
+    return {
+        "id": conversation.conversation_id,
+        "title": conversation.title,
+        "created_at": conversation.created_at,
+        "updated_at": conversation.updated_at,
+        "system_prompt": conversation.system_prompt,
+    }
+
+
+def _message(message: Message) -> dict[str, Any]:
+    return {
+        "id": message.message_id,
+        "parent_id": message.parent_id,
+        "role": message.role.value,
+        "content": message.content,
+        "thinking": message.thinking,
+        "state": message.state.value,
+        "notice": message.notice,
+        "model": message.model,
+        "created_at": message.created_at,
+        "timings": dict(message.timings),
+    }

@@ -1,0 +1,32 @@
+"""Where a command speaks: a terminal, or the process that asked the running app."""
+
+import json
+import sys
+from typing import Any, Protocol
+
+
+class Console(Protocol):
+    """`write` is the result, `note` is what a person may like to know beside it."""
+
+    def write(self, text: str) -> None: ...
+
+    def note(self, text: str) -> None: ...
+
+
+class Terminal:
+    """Standard output and standard error of this process."""
+
+    def write(self, text: str) -> None:
+        # A terminal with a narrow encoding must not lose an answer to one emoji.
+        encoding = sys.stdout.encoding or "utf-8"
+        sys.stdout.write(text.encode(encoding, "replace").decode(encoding))
+        sys.stdout.flush()
+
+    def note(self, text: str) -> None:
+        sys.stderr.write(text + "\n")
+        sys.stderr.flush()
+
+
+def write_json(console: Console, value: Any) -> None:
+    """One object and nothing else."""
+    console.write(json.dumps(value, ensure_ascii=False) + "\n")

@@ -1,0 +1,192 @@
+"""`inglenook doctor`: what this machine is, what will run, how fast, and what is wrong."""
+
+import asyncio
+import platform
+import shutil
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import asdict, dataclass
+
+import numpy as np
+import psutil
+
+from app.commands.console import Console, write_json
+from app.commands.options import Options
+from app.models.local import ModelFacts, model_facts
+from app.services import Services
+from engine.config import DEFAULT_CONTEXT_TOKENS
+from engine.errors import InglenookError
+from engine.sampling_params import SamplingParams
+
+MIN_FREE_DISK = 2 * 2**30
+BANDWIDTH_BYTES = 256 * 2**20
+
+# File sizes of usual 4-bit models, by their parameters in billions.
+USUAL_MODELS = ((0.5, 0.4e9), (1.5, 1.1e9), (3.0, 2.0e9), (8.0, 4.9e9), (14.0, 9.0e9))
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One thing that was looked at. `remedy` is empty when it is well."""
+
+    name: str
+    ok: bool
+    message: str
+    remedy: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """How a 4-bit model of this size would do here, by the memory it must be read from."""
+
+    parameters_billion: float
+    fits: bool
+    tokens_per_second: float
+
+
+class Failed(Exception):
+    """A check that did not hold: what was seen, and what to do."""
+
+    def __init__(self, message: str, remedy: str) -> None:
+        super().__init__(message)
+        self.message = message
+        self.remedy = remedy
+
+
+async def doctor(services: Services, options: Options, console: Console) -> None:
+    """Look at everything, say it, and never stop at the first fault."""
+    examination = Examination(services)
+    checks = [await examination.run(name, look) for name, look in examination.looks()]
+    bandwidth = await asyncio.to_thread(memory_bandwidth)
+    predictions = predict(bandwidth)
+    ok = all(check.ok for check in checks)
+    if options.json:
+        result = {
+            "ok": ok,
+            "backend": "llama",
+            "checks": [asdict(check) for check in checks],
+            "memory_bandwidth": bandwidth,
+            "predictions": [asdict(prediction) for prediction in predictions],
+        }
+        write_json(console, result)
+        return
+    for check in checks:
+        console.write(f"{'ok ' if check.ok else 'NOT'}  {check.name:10}  {check.message}\n")
+        if check.remedy:
+            console.write(f"     {'':10}  -> {check.remedy}\n")
+    console.write(f"\nMemory is read at {bandwidth / 1e9:.1f} GB/s. A 4-bit model of\n")
+    for prediction in predictions:
+        speed = f"writes at most {prediction.tokens_per_second:,.0f} tokens/s"
+        verdict = speed if prediction.fits else "does not fit into the free memory"
+        console.write(f"  {prediction.parameters_billion:4.1f} billion parameters {verdict}\n")
+
+
+class Examination:
+    """The checks of one home, in the order in which a person would look."""
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+        self._facts: ModelFacts | None = None
+
+    def looks(self) -> list[tuple[str, Callable[[], Awaitable[str]]]]:
+        return [
+            ("machine", self.machine),
+            ("home", self.home),
+            ("history", self.history),
+            ("model", self.model),
+            ("memory", self.memory),
+            ("answer", self.answer),
+        ]
+
+    async def run(self, name: str, look: Callable[[], Awaitable[str]]) -> Check:
+        try:
+            return Check(name, True, await look())
+        except Failed as failed:
+            return Check(name, False, failed.message, failed.remedy)
+        except InglenookError as error:
+            what, _, remedy = str(error).rpartition(": ")
+            return Check(name, False, what or str(error), remedy if what else "")
+
+    async def machine(self) -> str:
+        cores = psutil.cpu_count(logical=False) or psutil.cpu_count() or 1
+        total = psutil.virtual_memory().total
+        return (
+            f"{platform.system()} {platform.machine()}, {cores} cores, {total / 2**30:.1f} GiB of"
+            f" memory, Python {platform.python_version()}"
+        )
+
+    async def home(self) -> str:
+        folder = self._services.paths.data
+        free = shutil.disk_usage(folder).free
+        if free < MIN_FREE_DISK:
+            raise Failed(
+                f"only {free / 2**20:,.0f} MiB are free where {folder} lies",
+                "make room on this disk, or move INGLENOOK_HOME to another one",
+            )
+        return f"{folder}, {free / 2**30:,.1f} GiB free"
+
+    async def history(self) -> str:
+        database = self._services.database
+        damage = await database.damage()
+        if damage:
+            raise Failed(
+                f"the history is damaged ({damage})",
+                f"quit the app, keep a copy of {database.path}, and put a backup from the same"
+                " folder in its place",
+            )
+        count = await self._services.conversations.count()
+        return f"{count:,} conversations, the file is sound"
+
+    async def model(self) -> str:
+        context = self._services.settings.context_tokens or DEFAULT_CONTEXT_TOKENS
+        path = self._services.model_path
+        self._facts = facts = await asyncio.to_thread(model_facts, path, context)
+        return (
+            f"{facts.name}: {facts.architecture}, {facts.parameters / 1e6:,.0f} million"
+            f" parameters, {facts.quantization}, context {facts.context:,}"
+        )
+
+    async def memory(self) -> str:
+        if self._facts is None:
+            raise Failed("without a model there is nothing to compare", "see the line above")
+        needed, free = self._facts.memory_bytes, psutil.virtual_memory().available
+        loaded = self._services.loaded_model is not None
+        if not loaded and needed > free:
+            raise Failed(
+                f"the model needs about {needed / 2**20:,.0f} MiB and {free / 2**20:,.0f} are free",
+                "close other programs, choose a smaller model or a smaller context",
+            )
+        return f"the model takes about {needed / 2**20:,.0f} MiB, {free / 2**20:,.0f} MiB are free"
+
+    async def answer(self) -> str:
+        model = await self._services.chat_model()
+        prompt = model.loaded.tokenizer.encode("The quick brown fox jumps over the lazy")
+        params = SamplingParams(temperature=0, max_tokens=32, ignore_eos=True, loop_guard=False)
+        started = time.perf_counter()
+        with model.loaded.engine.submit(prompt, params) as stream:
+            outputs = [output async for output in stream]
+        timings = outputs[-1].timings
+        assert timings is not None
+        return (
+            f"{timings.completion_tokens} tokens in {time.perf_counter() - started:.1f} s,"
+            f" {timings.tokens_per_second:,.0f} tokens/s"
+        )
+
+
+def memory_bandwidth() -> float:
+    """Bytes a second one core reads from memory: the best of four sums over a large array."""
+    data = np.ones(BANDWIDTH_BYTES // 8, np.int64)
+    best = float("inf")
+    for _ in range(4):
+        started = time.perf_counter()
+        data.max()
+        best = min(best, time.perf_counter() - started)
+    return data.nbytes / best
+
+
+def predict(bandwidth: float) -> list[Prediction]:
+    """Every token reads the whole model once, so bandwidth over size bounds the speed."""
+    free = psutil.virtual_memory().available
+    return [
+        Prediction(billions, size * 1.2 < free, bandwidth / size) for billions, size in USUAL_MODELS
+    ]

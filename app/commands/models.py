@@ -1,0 +1,58 @@
+"""`inglenook models`: what is here, and what a file is."""
+
+from app.commands.console import Console, write_json
+from app.commands.options import Options
+from app.models.local import find_model, list_models, model_facts
+from app.models.starter import STARTER_NOTICE
+from app.services import Services
+from engine.config import DEFAULT_CONTEXT_TOKENS
+
+
+async def models(services: Services, options: Options, console: Console) -> None:
+    if options.action == "info":
+        show_info(services, options, console)
+    else:
+        show_list(services, options, console)
+
+
+def show_list(services: Services, options: Options, console: Console) -> None:
+    found = list_models(services.paths, services.settings)
+    if options.json:
+        rows = [
+            {
+                "name": model.name,
+                "path": str(model.path),
+                "bytes": model.num_bytes,
+                "starter": model.is_starter,
+                "chosen": model.is_chosen,
+            }
+            for model in found
+        ]
+        write_json(console, {"models": rows})
+        return
+    for model in found:
+        mark = "*" if model.is_chosen else " "
+        console.write(f"{mark} {model.name:32} {model.num_bytes / 1e6:9,.0f} MB  {model.path}\n")
+    console.note(f"Put GGUF files into {services.paths.models} to see them here.")
+
+
+def show_info(services: Services, options: Options, console: Console) -> None:
+    path = find_model(services.paths, services.settings, options.text)
+    context = services.settings.context_tokens or DEFAULT_CONTEXT_TOKENS
+    facts = model_facts(path, context)
+    if options.json:
+        write_json(console, facts.as_json())
+        return
+    console.write(
+        f"{facts.name}\n"
+        f"  file            {facts.path}\n"
+        f"  architecture    {facts.architecture}\n"
+        f"  parameters      {facts.parameters / 1e6:,.0f} million\n"
+        f"  quantization    {facts.quantization}\n"
+        f"  context         {facts.context:,} tokens\n"
+        f"  KV per token    {facts.kv_bytes_per_token:,} bytes\n"
+        f"  memory          about {facts.memory_bytes / 1e6:,.0f} MB with a context of"
+        f" {min(facts.context, context):,} tokens\n"
+    )
+    if options.text in ("", "starter"):
+        console.note(STARTER_NOTICE)

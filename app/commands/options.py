@@ -1,0 +1,45 @@
+"""What a command was asked to do: plain values that can travel to the running app."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from engine.sampling_params import PRESETS, SamplingParams, with_changes
+
+# The command's word for a control, and what it takes.
+SAMPLING_OPTIONS: Mapping[str, type] = {
+    "temperature": float,
+    "top_k": int,
+    "top_p": float,
+    "min_p": float,
+    "repetition_penalty": float,
+    "presence_penalty": float,
+    "frequency_penalty": float,
+    "penalty_window": int,
+    "max_tokens": int,
+    "seed": int,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """`command` is what to do; the other fields are read by the commands that know them.
+
+    Files are absolute paths, since the command may be carried out in another folder.
+    """
+
+    command: str
+    action: str = ""
+    text: str = ""
+    ids: tuple[str, ...] = ()
+    file: str = ""
+    model: str = ""
+    system: str = ""
+    json: bool = False
+    yes: bool = False
+    preset: str = ""
+    sampling: Mapping[str, Any] = field(default_factory=dict)
+
+    def params(self, defaults: SamplingParams) -> SamplingParams:
+        """The preset or else the saved choices, with the controls that were given."""
+        return with_changes(PRESETS[self.preset] if self.preset else defaults, self.sampling)
