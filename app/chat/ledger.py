@@ -115,13 +115,20 @@ class TokenLedger:
         if not usable:
             return None
         first, last = usable[0], usable[-1]
+        # A control token that the model wrote is not sent back to it: the run goes around it.
+        for index in range(first, last):
+            if generated[index] in self._control_ids:
+                if borders[index + 1] > place:
+                    last = index
+                    break
+                first = index + 1
         # Tokens without text at either end belong to what stands outside.
         while first < last and not pieces[first]:
             first += 1
         while first < last and not pieces[last - 1]:
             last -= 1
         run = tuple(generated[first:last])
-        if not run or not all(pieces[first:last]) or not self._control_ids.isdisjoint(run):
+        if not run:
             return None
         return _Run(run, borders[first] + shift, borders[last] + shift)
 

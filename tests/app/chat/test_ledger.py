@@ -148,12 +148,14 @@ def test_thinking_between_control_tokens_keeps_its_ids() -> None:
     assert contains(ledger(tokenizer, THINKS).encode(turns, NOON), written)
 
 
-def test_a_generated_control_token_inside_an_answer_is_not_sent_back() -> None:
+def test_a_control_token_that_was_generated_inside_an_answer_is_not_sent_back() -> None:
     tokenizer = FakeTokenizer()
     start = tokenizer.control_tokens["<|im_start|>"].token_id
-    written = (*tokenizer.spell_out("hel"), start, *tokenizer.spell_out("lo"))
-    turns = [USER, Turn(Role.ASSISTANT, "hello", "", written), USER]
-    assert ledger(tokenizer).encode(turns, NOON).count(start) == 4
+    before = tokenizer.spell_out("answer the ")
+    turns = [USER, Turn(Role.ASSISTANT, "answer the end", "", (*before, start, *b"end")), USER]
+    token_ids = ledger(tokenizer).encode(turns, NOON)
+    assert token_ids.count(start) == 4
+    assert contains(token_ids, before)
 
 
 def test_ids_that_spell_something_else_are_not_used() -> None:
