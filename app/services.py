@@ -117,6 +117,16 @@ class Services:
             logger.warning("%d answers had been interrupted", num_interrupted)
         await self.conversations.purge_deleted()
 
+    def activity(self) -> dict[str, int]:
+        """How much is going on: answers that are written, requests that are computed or wait."""
+        model = self.loaded_model
+        engine = None if model is None else model.loaded.engine
+        return {
+            "jobs": self.jobs.num_running,
+            "running": 0 if engine is None else engine.num_running,
+            "waiting": 0 if engine is None else engine.num_waiting,
+        }
+
     async def search(self, query: str) -> Sequence[Hit]:
         return await search(self.database, query)
 

@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import Any
 
 from fastapi import APIRouter, Request
-from fastapi.responses import PlainTextResponse, Response, StreamingResponse
+from fastapi.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
 
 from app.commands.carry_out import carry_out
 from app.commands.options import Options
@@ -45,6 +45,12 @@ def router(services: Services, token: str) -> APIRouter:
         return PlainTextResponse(
             "ok" if is_owner(request) else "no", 200 if is_owner(request) else 403
         )
+
+    @routes.get("/engine")
+    async def engine(request: Request) -> Response:
+        if not is_owner(request):
+            return PlainTextResponse("no", 403)
+        return JSONResponse(services.activity())
 
     @routes.post("/command")
     async def command(request: Request) -> Response:

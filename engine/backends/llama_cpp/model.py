@@ -60,7 +60,8 @@ class LlamaModel:
         architecture = self.metadata("general.architecture") or "unknown"
         template: bytes | None = bindings.llama_model_chat_template(self.pointer, None)
         return ModelInfo(
-            name=self.metadata("general.name") or self.path.stem,
+            # What a file calls itself is often a training run; people know its file name.
+            name=self.path.stem,
             architecture=architecture,
             num_parameters=int(bindings.llama_model_n_params(self.pointer)),
             quantization=self._quantization(),
