@@ -11,7 +11,7 @@ characters that no text of this rendering contains.
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from app.chat.thinking import TAGS
@@ -54,13 +54,16 @@ class Rendered:
 
 
 class TextFinder:
-    """Finds any of many short texts; built once for a vocabulary."""
+    """Finds any of many short texts, each of two characters or more; built once."""
 
     def __init__(self, texts: Sequence[str]) -> None:
         self._texts = frozenset(texts)
         self._lengths = sorted({len(text) for text in texts}, reverse=True)
-        heads = "".join(re.escape(text[0]) for text in sorted(self._texts))
-        self._head = re.compile(f"[{heads}]" if heads else r"(?!)")
+        seconds: dict[str, set[str]] = {}
+        for text in self._texts:
+            seconds.setdefault(text[0], set()).add(text[1])
+        heads = [f"{re.escape(head)}(?={_any_of(seconds[head])})" for head in sorted(seconds)]
+        self._head = re.compile("|".join(heads) or r"(?!)")
 
     def at(self, text: str, place: int) -> str:
         """The longest of the texts that stands at `place`, or an empty one."""
@@ -139,8 +142,7 @@ class Marker:
 
     def divide(self, rendered: str) -> Rendered:
         """The rendered text without marks, divided at the template's control tokens."""
-        marks = [self._break, *self._closing, *self._closing.values()]
-        any_mark = re.compile("[" + re.escape("".join(marks)) + "]")
+        any_mark = re.compile(_any_of([self._break, *self._closing, *self._closing.values()]))
         builder = _Builder()
         begin = 0
         for opening, start, end in self._contents(rendered):
@@ -154,10 +156,10 @@ class Marker:
 
     def _contents(self, rendered: str) -> Iterator[tuple[str, int, int]]:
         """(opening mark, its place, place of its closing mark) of every complete content."""
-        brackets = "".join([*self._closing, *self._closing.values()])
+        brackets = [*self._closing, *self._closing.values()]
         if not brackets:
             return
-        places = [match.start() for match in re.finditer(f"[{re.escape(brackets)}]", rendered)]
+        places = [match.start() for match in re.finditer(_any_of(brackets), rendered)]
         for start, end in zip(places, places[1:], strict=False):
             if self._closing.get(rendered[start]) == rendered[end]:
                 yield rendered[start], start, end
@@ -207,3 +209,18 @@ class _Builder:
             )
             self._parts.append(TextPart(text, spans))
         self._text, self._spans = "", []
+
+
+def _any_of(characters: Iterable[str]) -> str:
+    """A pattern for one of the characters; thousands of neighbours are searched as one range."""
+    ranges: list[list[int]] = []
+    for code in sorted(map(ord, characters)):
+        if ranges and code == ranges[-1][1] + 1:
+            ranges[-1][1] = code
+        else:
+            ranges.append([code, code])
+    return "[" + "".join(f"{_escaped(low)}-{_escaped(high)}" for low, high in ranges) + "]"
+
+
+def _escaped(code: int) -> str:
+    return f"\\U{code:08x}"
