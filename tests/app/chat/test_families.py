@@ -79,7 +79,7 @@ def said(rendered: Rendered) -> list[str]:
 
 
 @every_family
-@settings(max_examples=20, suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@settings(max_examples=12, suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(texts=st.lists(contents, min_size=3, max_size=6))
 def test_no_text_becomes_or_moves_a_control_token(family: Family, texts: list[str]) -> None:
     tokenizer, template = MODELS[family.name]
@@ -131,7 +131,7 @@ paths = st.lists(
 
 
 @every_family
-@settings(max_examples=20, suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@settings(max_examples=12, suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(path=paths, system_prompt=st.sampled_from(["", "Be brief."]))
 def test_any_path_of_a_tree_renders(
     family: Family, path: list[Message], system_prompt: str

@@ -67,7 +67,7 @@ def test_ten_turns_never_read_a_token_again(family: Family) -> None:
         held = [*prompt, *generated]
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(st.lists(st.tuples(st.sampled_from(ANSWERS), st.text(max_size=5)), min_size=1, max_size=6))
 def test_whatever_was_said_the_whole_previous_exchange_is_a_prefix(
     exchanges: list[tuple[str, str]],

@@ -61,7 +61,7 @@ HARMLESS = [
 ]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(texts=st.lists(st.sampled_from(HARMLESS), min_size=1, max_size=7))
 def test_harmless_texts_give_the_ids_of_llama_cpp(
     model: LlamaModel, template: ChatTemplate, ledger: TokenLedger, texts: list[str]
@@ -78,9 +78,11 @@ def test_the_starter_takes_a_system_prompt_and_does_not_think(template: ChatTemp
     assert not template.notice
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(
-    answers=st.lists(st.sampled_from([*HARMLESS, ' ~2 [(hu {"a":1}', "<|im_end|>"]), min_size=1),
+    answers=st.lists(
+        st.sampled_from([*HARMLESS, ' ~2 [(hu {"a":1}', "<|im_end|>"]), min_size=1, max_size=5
+    ),
     data=st.data(),
 )
 def test_answers_in_any_spelling_keep_what_was_read(
