@@ -10,7 +10,7 @@ import jinja2
 from app.chat.markup import ControlTexts, Marker, Rendered
 from app.chat.message import Role
 from app.chat.sandbox import Sandbox
-from app.chat.thinking import TAGS, ThinkingSplitter
+from app.chat.thinking import TAGS
 from app.chat.turns import Turn, fold_system
 from engine.errors import TemplateError
 from engine.tokenizer import Tokenizer
@@ -122,10 +122,6 @@ class ChatTemplate:
     def opens_thinking(self) -> bool:
         """The prompt for an answer ends inside an open thinking tag."""
         return bool(self.opened_tag)
-
-    def new_splitter(self) -> ThinkingSplitter:
-        """What divides one answer to a prompt of this template."""
-        return ThinkingSplitter(self.opens_thinking, self.opened_tag or "<think>")
 
     def render(
         self, turns: Sequence[Turn], now: datetime, add_generation_prompt: bool = True
