@@ -45,3 +45,8 @@ class EngineConfig:
                 f"max_running ({self.max_running}) must not exceed max_sequences"
                 f" ({self.max_sequences})."
             )
+        if self.max_running > self.max_batch_tokens:
+            raise InvalidParams(
+                f"max_running ({self.max_running}) must not exceed max_batch_tokens"
+                f" ({self.max_batch_tokens}): each running request needs a place in the batch."
+            )

@@ -109,6 +109,9 @@ class Engine:
         sampled = perf_counter()
         outputs = [self._accept(request, token) for request, token in tokens]
         outputs.extend(self._reading_progress(batch))
+        if any(isinstance(token, EngineError) for _, token in tokens):
+            # What made a row unusable may lie in the cells, where others would come to share it.
+            self._overwrite_memory()
         self.clock.steps += 1
         self.clock.model += computed - before
         self.clock.sampler += sampled - computed
@@ -165,14 +168,16 @@ class Engine:
             self._seats.resync(request, held)
         if failure is StepFailure.NO_ROOM:
             logger.warning("the KV cells ran out before our books said so")
-            if len(requests) == 1:
-                return self._start_over(requests)
-            self._scheduler.preempt(requests[-1])
+            if not self._seats.evict_idle():
+                if self._scheduler.num_running == 1:
+                    return self._start_over(requests)
+                self._scheduler.preempt(self._scheduler.running[-1])
+                self._seats.evict_idle()
         return []
 
     def _start_over(self, requests: list[Request]) -> list[RequestOutput | RequestFailure]:
         """The computation failed: these requests end, everybody else is read again."""
-        logger.error("the model could not compute a step; the KV memory is overwritten")
+        logger.error("the model could not compute a step")
         error = EngineError(
             "The model could not compute this answer: send the message again, or restart the app"
             " if it happens twice."
@@ -180,10 +185,14 @@ class Engine:
         failures: list[RequestOutput | RequestFailure] = [
             self._fail(request, error) for request in requests
         ]
+        self._overwrite_memory()
+        return failures
+
+    def _overwrite_memory(self) -> None:
+        logger.warning("the KV memory is overwritten; running requests are read again")
         for request in reversed(self._scheduler.running):
             self._scheduler.preempt(request)
         self._seats.forget_everything()
-        return failures
 
     def _fail(self, request: Request, error: EngineError) -> RequestFailure:
         self._leave(request)

@@ -97,7 +97,7 @@ class Generation:
 
     def _timings(self, ending: Ending) -> Timings:
         request = self.request
-        scheduled = self._scheduled or self._last_token
+        scheduled = self._scheduled or perf_counter()
         first = self._first_token or self._last_token
         num_written = request.num_output_tokens
         # What was read before a cancel; later endings have read all of it.

@@ -40,9 +40,10 @@ class Request:
     Owned by the engine thread. `token_ids` holds the prompt and then whatever was generated;
     only the engine's step appends to it.
 
-    # [0, num_cached_tokens)                 was in the KV cache when the request was admitted
-    # [num_cached_tokens, num_computed_tokens) computed for this request, in its sequence
-    # [num_computed_tokens, num_tokens)      not computed yet; never empty while it runs
+    # [0, num_computed_tokens)           in the KV cells of its sequence
+    # [num_computed_tokens, num_tokens)  not computed yet; never empty when a step begins
+
+    `num_cached_tokens` of the prompt were held when it was admitted for the first time.
     """
 
     token_ids: list[int]
@@ -52,6 +53,7 @@ class Request:
     sequence_id: int | None = None
     num_computed_tokens: int = 0
     num_cached_tokens: int = 0
+    num_preemptions: int = 0
     num_prompt_tokens: int = field(init=False)
 
     def __post_init__(self) -> None:

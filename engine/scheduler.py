@@ -2,7 +2,8 @@
 
 Whoever writes gets a token in every step; what is left of the step reads prompts, in pieces, so
 that a long prompt delays the others by no more than one piece. A finished request leaves at once
-and a waiting one takes its place in the next step.
+and a waiting one takes its place in the next step. When the cells run out the youngest goes back
+to the queue, and nobody is admitted until somebody has left: so the oldest always goes on.
 """
 
 from collections import deque
@@ -29,6 +30,7 @@ class Scheduler:
         self._piece_tokens = 4 * MIN_PIECE_TOKENS
         self._waiting: deque[Request] = deque()
         self._running: list[Request] = []
+        self._is_crowded = False
 
     @property
     def has_work(self) -> bool:
@@ -54,6 +56,7 @@ class Scheduler:
         if request.status is RequestStatus.RUNNING:
             self._running.remove(request)
             self._seats.release(request)
+            self._is_crowded = False
         elif request.status is RequestStatus.WAITING:
             self._waiting.remove(request)
         request.status = RequestStatus.FINISHED
@@ -63,8 +66,10 @@ class Scheduler:
         self._running.remove(request)
         self._seats.release(request)
         request.num_computed_tokens = 0
+        request.num_preemptions += 1
         request.status = RequestStatus.WAITING
         self._waiting.appendleft(request)
+        self._is_crowded = True
 
     def schedule(self) -> Batch:
         """The next step. Empty only when nothing runs and nothing that waits can be seated."""
@@ -74,7 +79,7 @@ class Scheduler:
         for request in list(self._running):
             # An earlier one of this loop may have preempted it.
             is_writing = request.status is RequestStatus.RUNNING and not request.is_prefilling
-            if is_writing and self._extend_or_preempt(request, scheduled):
+            if is_writing and self._extend_or_preempt(request):
                 scheduled.append(ScheduledRequest.of(request, 1))
                 budget -= 1
         if scheduled:
@@ -95,28 +100,30 @@ class Scheduler:
             self._piece_tokens = int(max(MIN_PIECE_TOKENS, min(self._max_batch_tokens, blended)))
 
     def _admit(self) -> None:
+        if self._is_crowded and self._running:
+            return
+        self._is_crowded = False
         while self._waiting and len(self._running) < self._max_running:
             request = self._waiting[0]
             # The last request of all may use the cells to the brim.
             headroom = ADMISSION_HEADROOM if self._running else 0
-            if not self._seats.admit(request, headroom):
+            promised = sum(_num_left(running) for running in self._running)
+            if not self._seats.admit(request, promised + headroom):
                 return
             self._waiting.popleft()
-            if request.num_output_tokens == 0:
-                # Set once: a preempted request must not count its own KV as a hit.
+            if request.num_preemptions == 0:
+                # A preempted request must not count its own KV as a hit.
                 request.num_cached_tokens = request.num_computed_tokens
             request.status = RequestStatus.RUNNING
             self._running.append(request)
 
-    def _extend_or_preempt(self, request: Request, scheduled: list[ScheduledRequest]) -> bool:
-        """Room for one more token, if need be at the cost of the youngest. False: not this step."""
+    def _extend_or_preempt(self, request: Request) -> bool:
+        """Room for one more token, at the cost of the youngest. False: it was the youngest."""
         while not self._seats.extend(request, 1):
             youngest = self._running[-1]
-            if youngest is request or any(item.request is youngest for item in scheduled):
-                if len(self._running) > 1:
-                    self.preempt(request)
-                return False
             self.preempt(youngest)
+            if youngest is request:
+                return False
         return True
 
     def _pieces(self, budget: int) -> Iterator[tuple[Request, int]]:

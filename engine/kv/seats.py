@@ -145,6 +145,10 @@ class Seats:
         seat.append(cells)
         return True
 
+    def evict_idle(self) -> bool:
+        """Give back everything that no running request needs. False: there was nothing."""
+        return any([self._evict_one(keep=None) for _ in range(self.num_idle)])
+
     def resync(self, request: Request, num_tokens: int) -> None:
         """After a step that ended early: hold exactly the first `num_tokens`, in both books."""
         seat = self._seat_of(request)
@@ -206,8 +210,12 @@ class Seats:
 
     def _num_obtainable(self, keep: NDArray[np.int32]) -> int:
         """Cells that are free or would be, if every idle seat went except the cells in `keep`."""
-        staying = [seat.cells for seat in self._seats if seat.request is not None]
-        return self._pool.num_cells - len(np.unique(np.concatenate([*staying, keep])))
+        is_free = np.ones(self._pool.num_cells, np.bool_)
+        is_free[keep] = False
+        for seat in self._seats:
+            if seat.request is not None:
+                is_free[seat.cells] = False
+        return int(np.count_nonzero(is_free))
 
     def _empty_seat(self, keep: Seat | None) -> Seat | None:
         while True:
@@ -233,11 +241,15 @@ class Seats:
             seat.length = num_tokens
 
 
+_STRETCH = 256
 _NO_CELLS: NDArray[np.int32] = np.empty(0, np.int32)
 
 
 def common_prefix(held: list[int], wanted: list[int], limit: int) -> int:
     """How many of the first `limit` tokens are equal."""
-    if held[:limit] == wanted[:limit]:
-        return limit
-    return next(i for i in range(limit) if held[i] != wanted[i])
+    # Asked of every seat while a request waits, so most of the time it must end early.
+    for start in range(0, limit, _STRETCH):
+        end = min(start + _STRETCH, limit)
+        if held[start:end] != wanted[start:end]:
+            return next(i for i in range(start, end) if held[i] != wanted[i])
+    return limit
