@@ -137,7 +137,7 @@ class Services:
         if self._loading is not None:
             await asyncio.wait([self._loading])
             if self.loaded_model is not None:
-                await asyncio.to_thread(self.loaded_model.loaded.engine.close)
+                await asyncio.to_thread(self.loaded_model.close)
         if "database" in self.__dict__:
             await asyncio.to_thread(self.database.close)
 

@@ -2,7 +2,8 @@
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from app.chat.ledger import TokenLedger
@@ -21,8 +22,10 @@ class ChatModel:
     loaded: LoadedModel
     template: ChatTemplate
     ledger: TokenLedger
-    turnstile: asyncio.Lock
-    """The ledger is used by one prompt at a time."""
+    desk: ThreadPoolExecutor = field(
+        default_factory=lambda: ThreadPoolExecutor(1, thread_name_prefix="ledger")
+    )
+    """The one thread that uses the ledger; it finishes a prompt whose asker has gone."""
 
     @property
     def name(self) -> str:
@@ -37,8 +40,14 @@ class ChatModel:
         """
         turns = normalise(messages, system_prompt)
         now = datetime.fromtimestamp(clock, UTC).astimezone()
-        async with self.turnstile:
-            return await asyncio.to_thread(self.ledger.encode, turns, now)
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self.desk, self.ledger.encode, turns, now)
+
+    def close(self) -> None:
+        """End the engine and free the model. Blocks."""
+        # A prompt that is still made uses the vocabulary.
+        self.desk.shutdown(cancel_futures=True)
+        self.loaded.engine.close()
 
     def splitter(self) -> ThinkingSplitter:
         template = self.template
@@ -58,4 +67,4 @@ def load_chat_model(config: EngineConfig) -> ChatModel:
     except BaseException:
         loaded.engine.close()
         raise
-    return ChatModel(loaded, template, TokenLedger(loaded.tokenizer, template), asyncio.Lock())
+    return ChatModel(loaded, template, TokenLedger(loaded.tokenizer, template))

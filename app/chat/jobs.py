@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 
 from app.chat.message import MessageState
-from app.chat.session import Answer, ChatSession, PlannedAnswer, Writing
+from app.chat.session import Answer, ChatSession, Writing
 from engine.errors import UsageError
 
 STILL_ANSWERING = "This conversation is still being answered: stop that answer first."
@@ -68,7 +68,8 @@ class Jobs:
     def __init__(self, session: ChatSession) -> None:
         self._session = session
         self._jobs: dict[str, Job] = {}
-        self._starting: set[str] = set()
+        self._starting: dict[str, asyncio.Task[Job]] = {}
+        self._stopped_early: set[str] = set()
 
     def get(self, conversation_id: str) -> Job | None:
         return self._jobs.get(conversation_id)
@@ -92,27 +93,53 @@ class Jobs:
         job = self._jobs.get(conversation_id)
         if job is not None:
             job.stop()
+        elif conversation_id in self._starting:
+            self._stopped_early.add(conversation_id)
 
     async def close(self) -> None:
+        """Keep what is being written, marked as interrupted."""
+        starting = list(self._starting.values())
+        for task in starting:
+            task.cancel()
+        if starting:
+            await asyncio.wait(starting)
         for job in list(self._jobs.values()):
             await job.cancel()
 
-    async def _start(
-        self, conversation_id: str, plan: Callable[[], Awaitable[PlannedAnswer]]
-    ) -> Job:
-        # Planning waits for the database, so the place is taken before.
+    async def _start(self, conversation_id: str, plan: Callable[[], Awaitable[Writing]]) -> Job:
         job = self._jobs.get(conversation_id)
         if job is not None and job.answer.message.state is not MessageState.STREAMING:
             raise UsageError(job.answer.message.notice or STILL_ANSWERING)
         if job is not None or conversation_id in self._starting:
             raise UsageError(STILL_ANSWERING)
-        self._starting.add(conversation_id)
+        # A task of its own: a page that goes away while the message is stored must not leave an
+        # answer behind that nobody writes.
+        task = asyncio.create_task(self._begin(conversation_id, plan))
+        self._starting[conversation_id] = task
+        task.add_done_callback(_look_at)
+        return await asyncio.shield(task)
+
+    async def _begin(self, conversation_id: str, plan: Callable[[], Awaitable[Writing]]) -> Job:
         try:
-            planned = await plan()
-            writing = await self._session.begin(planned)
-            task = asyncio.create_task(self._session.reply(planned, writing))
+            writing = await plan()
+            if conversation_id in self._stopped_early:
+                writing.stop()
+            task = asyncio.create_task(self._write(conversation_id, writing))
             job = self._jobs[conversation_id] = Job(conversation_id, writing, task)
-            task.add_done_callback(lambda _: self._jobs.pop(conversation_id, None))
             return job
         finally:
-            self._starting.discard(conversation_id)
+            del self._starting[conversation_id]
+            self._stopped_early.discard(conversation_id)
+
+    async def _write(self, conversation_id: str, writing: Writing) -> None:
+        try:
+            await self._session.reply(writing)
+        finally:
+            # Here and not in a callback: who sees the end may send the next message at once.
+            del self._jobs[conversation_id]
+
+
+def _look_at(task: "asyncio.Task[Job]") -> None:
+    """Whoever asked may have gone; then nobody else takes the error out of the task."""
+    if not task.cancelled():
+        task.exception()

@@ -16,7 +16,7 @@ from app.chat.chat_model import ChatModel
 from app.chat.message import Conversation, Message, MessageState, Role
 from app.history.conversations import Conversations
 from engine.async_engine import OutputStream
-from engine.errors import HistoryError, InglenookError, PromptTooLong, UsageError
+from engine.errors import HistoryError, InglenookError, NotFound, PromptTooLong, UsageError
 from engine.metrics import Timings
 from engine.request import FinishReason, RequestOutput
 from engine.sampling_params import SamplingParams, with_changes
@@ -38,24 +38,24 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
-class PlannedAnswer:
-    """An answer that is stored as an empty message and not yet begun."""
+class Question:
+    """Who is to answer, what it reads, and how it chooses its words."""
 
-    message: Message
+    model: ChatModel
     prompt: list[int]
     params: SamplingParams
 
 
 class Writing:
-    """An answer while it grows. Owned by the task that runs `ChatSession.reply`.
+    """An answer from its empty message on. Owned by the task that runs `ChatSession.reply`.
 
     Anyone in the same event loop may look at `answer` or call `stop`.
     """
 
-    def __init__(self, planned: PlannedAnswer, model: ChatModel) -> None:
-        self._message = replace(planned.message, model=model.name)
-        self._prompt_length = len(planned.prompt)
-        self._splitter = model.splitter()
+    def __init__(self, message: Message, question: Question) -> None:
+        self.question = question
+        self._message = replace(message, model=question.model.name)
+        self._splitter = question.model.splitter()
         self._thinking: list[str] = []
         self._content: list[str] = []
         self._token_ids: list[int] = []
@@ -65,16 +65,21 @@ class Writing:
 
     @property
     def answer(self) -> Answer:
-        return Answer(self.message, self._prompt_length, self._num_read)
+        return Answer(self.message, len(self.question.prompt), self._num_read)
 
     @property
     def message(self) -> Message:
         """As it stands; joined on demand, because nobody looks at every token."""
-        if self._message.state is not MessageState.STREAMING:
+        if self.is_over:
             return self._message
         return replace(
             self._message, content="".join(self._content), thinking="".join(self._thinking)
         )
+
+    @property
+    def is_over(self) -> bool:
+        """Nothing will be added. It may still wait to be stored."""
+        return self._message.state is not MessageState.STREAMING
 
     @property
     def is_stopped(self) -> bool:
@@ -142,7 +147,7 @@ class ChatSession:
         self._model = model
         self._sampling = sampling
 
-    async def plan_reply(self, conversation_id: str, text: str) -> PlannedAnswer:
+    async def plan_reply(self, conversation_id: str, text: str) -> Writing:
         """Store the user's message and an empty answer, in one transaction.
 
         Refuses what cannot be answered before anything is stored, so that the text stays where
@@ -160,11 +165,13 @@ class ChatSession:
             content=text,
             created_at=conversation.updated_at,
         )
-        prompt = await self._prompt(conversation, [*path, said])
-        turn = await self._conversations.begin_turn(conversation_id, text)
-        return PlannedAnswer(turn.answer, prompt, self._params(conversation))
+        question = await self._question(conversation, [*path, said])
+        # Named, so that it stands where the prompt was made for even if another branch is shown.
+        parent_id = path[-1].message_id if path else None
+        turn = await self._conversations.begin_turn(conversation_id, text, parent_id)
+        return Writing(turn.answer, question)
 
-    async def plan_again(self, conversation_id: str) -> PlannedAnswer:
+    async def plan_again(self, conversation_id: str) -> Writing:
         """Another answer to the last message of the user, beside the one that is there."""
         conversation = await self._conversations.get(conversation_id)
         path = await self._conversations.messages(conversation_id)
@@ -172,36 +179,34 @@ class ChatSession:
             path.pop()
         if not path:
             raise UsageError("There is nothing to answer again: write a message first.")
-        prompt = await self._prompt(conversation, path)
+        question = await self._question(conversation, path)
         message = await self._conversations.begin_answer(conversation_id, path[-1].message_id)
-        return PlannedAnswer(message, prompt, self._params(conversation))
+        return Writing(message, question)
 
-    async def begin(self, planned: PlannedAnswer) -> Writing:
-        return Writing(planned, await self._model())
-
-    async def reply(self, planned: PlannedAnswer, writing: Writing) -> None:
+    async def reply(self, writing: Writing) -> None:
         """Write the answer and store it, also when it fails, is stopped or is cancelled."""
         try:
-            await self._write(planned, writing)
+            await self._write(writing)
         except InglenookError as error:
             writing.end(MessageState.FAILED, notice=str(error))
-        except asyncio.CancelledError:
-            # The app is closing; the database still takes what is there.
-            writing.end(MessageState.INTERRUPTED)
-            await self._conversations.finish_answer(writing.message)
+        except BaseException:
+            # The app is closing, or has a fault; the database still takes what is there.
+            if not writing.is_over:
+                writing.end(MessageState.INTERRUPTED)
+            await self._store_now(writing)
             raise
         await self._store(writing)
 
-    async def _write(self, planned: PlannedAnswer, writing: Writing) -> None:
-        model = await self._model()
+    async def _write(self, writing: Writing) -> None:
+        question = writing.question
         saved = monotonic()
-        with model.loaded.engine.submit(planned.prompt, planned.params) as stream:
+        with question.model.loaded.engine.submit(question.prompt, question.params) as stream:
             writing.stream = stream
             if writing.is_stopped:
                 stream.abort()
             async for output in stream:
                 writing.add(output)
-                if output.text and monotonic() - saved >= SAVE_INTERVAL_S:
+                if output.text and not writing.is_over and monotonic() - saved >= SAVE_INTERVAL_S:
                     await self._save_partial(writing)
                     saved = monotonic()
 
@@ -211,31 +216,51 @@ class ChatSession:
             await self._conversations.save_partial(
                 message.message_id, message.content, message.thinking
             )
+        except NotFound:
+            # The conversation was deleted: nobody wants the rest.
+            raise
         except HistoryError as error:
             # The whole answer is stored at its end; until then it is in memory.
             logger.warning("a partial answer was not stored: %s", error)
 
     async def _store(self, writing: Writing) -> None:
         """Store the finished answer, trying again for as long as that fails."""
-        notice = writing.message.notice
-        while True:
-            try:
-                await self._conversations.finish_answer(replace(writing.message, notice=notice))
-            except HistoryError as error:
-                logger.warning("an answer was not stored: %s", error)
-                writing.note(NOT_SAVED + str(error))
+        finished = writing.message
+        try:
+            while not await self._is_stored(writing, finished):
                 await asyncio.sleep(RETRY_INTERVAL_S)
-            else:
-                writing.note(notice)
-                return
+        except asyncio.CancelledError:
+            writing.note(finished.notice)
+            await self._store_now(writing)
+            raise
+        writing.note(finished.notice)
 
-    async def _prompt(self, conversation: Conversation, path: list[Message]) -> list[int]:
+    async def _is_stored(self, writing: Writing, finished: Message) -> bool:
+        """Try once, and say beside the answer when it failed. A deleted answer counts as stored."""
+        try:
+            await self._conversations.finish_answer(finished)
+        except NotFound:
+            logger.info("an answer was deleted while it was written")
+        except HistoryError as error:
+            logger.warning("an answer was not stored: %s", error)
+            writing.note(NOT_SAVED + str(error))
+            return False
+        return True
+
+    async def _store_now(self, writing: Writing) -> None:
+        """The last chance: the app is closing."""
+        try:
+            await self._conversations.finish_answer(writing.message)
+        except HistoryError as error:
+            # Also when an earlier try that was cut short has stored it after all.
+            logger.warning("an answer was not stored at the end: %s", error)
+
+    async def _question(self, conversation: Conversation, path: list[Message]) -> Question:
+        """Raises what stands in the way of an answer, before anything is stored."""
+        params = with_changes(self._sampling(), conversation.sampling)
         model = await self._model()
         prompt = await model.prompt(path, conversation.system_prompt, conversation.created_at)
         limit = model.loaded.engine.max_request_tokens
         if len(prompt) >= limit:
             raise PromptTooLong(len(prompt), limit)
-        return prompt
-
-    def _params(self, conversation: Conversation) -> SamplingParams:
-        return with_changes(self._sampling(), conversation.sampling)
+        return Question(model, prompt, params)

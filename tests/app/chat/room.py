@@ -1,0 +1,67 @@
+"""Conversations on a real database, and answers from a fake engine that the test writes."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+from sqlite_utils import Database as Tables
+
+from app.chat.chat_model import ChatModel
+from app.chat.jobs import Jobs
+from app.chat.message import Message
+from app.chat.session import ChatSession
+from app.history.conversations import Conversations
+from app.history.database import Database
+from engine.errors import HistoryError
+from engine.sampling_params import SamplingParams
+from tests.fakes_model import FakeEngine, FakeStream, fake_chat_model
+from tests.waiting import until
+
+T = TypeVar("T")
+
+
+class FragileDatabase(Database):
+    """Refuses the next `num_failures` transactions with `error`."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self.num_failures = 0
+        self.num_refused = 0
+        self.error = HistoryError("There is no room left.")
+
+    async def run(self, fn: Callable[[Tables], T]) -> T:
+        if self.num_failures > 0:
+            self.num_failures -= 1
+            self.num_refused += 1
+            raise self.error
+        return await super().run(fn)
+
+
+class Room:
+    """Everything a turn needs. `engine` writes what the test says."""
+
+    def __init__(self, path: Path, template: str = "chatml", max_tokens: int = 4096) -> None:
+        self.database = FragileDatabase(path)
+        self.conversations = Conversations(self.database)
+        self.engine = FakeEngine(max_tokens)
+        self.chat_model = fake_chat_model(self.engine, template)
+        self.sampling = SamplingParams()
+        self.session = ChatSession(self.conversations, self.model, lambda: self.sampling)
+        self.jobs = Jobs(self.session)
+
+    async def model(self) -> ChatModel:
+        return self.chat_model
+
+    async def close(self) -> None:
+        self.database.num_failures = 0
+        await self.jobs.close()
+        self.chat_model.close()
+        self.database.close()
+
+    async def stream(self, number: int = -1, count: int = 1) -> FakeStream:
+        """The request that has reached the engine; `count` of them are awaited."""
+        await until(lambda: len(self.engine.streams) >= count)
+        return self.engine.streams[number]
+
+    async def stored(self, conversation_id: str) -> list[Message]:
+        return await self.conversations.messages(conversation_id)
