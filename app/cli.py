@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
+from app.bench.benches import bench
 from app.commands.carry_out import COMMANDS, carry_out
 from app.commands.console import Terminal
 from app.commands.options import SAMPLING_OPTIONS, Options
@@ -23,6 +24,7 @@ from engine.sampling_params import PRESETS
 
 COMMAND_PATIENCE_S = 20.0
 RUN_PATIENCE_S = 60.0
+BENCH_HELP = "One of our benchmarks: a table, and as last line one JSON object."
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -30,8 +32,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = list(sys.argv[1:] if arguments is None else arguments)
     if not given or given[0].startswith("-") and given[0] not in ("-h", "--help", "--version"):
         given.insert(0, "run")
-    parsed = make_parser().parse_args(given)
     try:
+        if given[0] == "bench":
+            return bench(given[1:], Parser(prog="inglenook bench", description=BENCH_HELP))
+        parsed = make_parser().parse_args(given)
         if parsed.command == "run":
             # The page is imported for this command alone: it takes seconds.
             from app.run import run
@@ -111,6 +115,7 @@ def make_parser() -> Parser:
     add_generate(commands.add_parser("generate", help="one answer to TEXT, stored nowhere"))
     add_chats(commands.add_parser("chats", help="the history: list, search, show, export, ..."))
     add_models(commands.add_parser("models", help="the models on this machine"))
+    commands.add_parser("bench", help="one of our benchmarks", add_help=False)
     doctor = commands.add_parser("doctor", help="what this machine is and what is wrong with it")
     add_json(doctor)
     doctor.add_argument("--model", metavar="M", help="the model to look at")

@@ -12,6 +12,7 @@ signal back before it looks into the inbox: whichever comes first, none is lost.
 
 import asyncio
 import logging
+import time
 from contextlib import suppress
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
@@ -125,6 +126,13 @@ class AsyncEngine:
         """Milliseconds a step outside the model and the sampler, so far."""
         return self._engine.clock.overhead_ms
 
+    @property
+    def thread_clock(self) -> int | None:
+        """The clock of the thread's processor time, for `time.clock_gettime`; None: no such."""
+        if not hasattr(time, "pthread_getcpuclockid") or self._thread.ident is None:
+            return None
+        return time.pthread_getcpuclockid(self._thread.ident)
+
     def submit(self, prompt: list[int], params: SamplingParams) -> OutputStream:
         """Queue a request. Raises PromptTooLong or UsageError before anything is queued."""
         if not prompt:
@@ -152,8 +160,9 @@ class AsyncEngine:
     def _run(self) -> None:
         try:
             while self._receive():
-                for output in self._engine.step():
-                    self._deliver(output)
+                with self._engine.clock.cycle:
+                    for output in self._engine.step():
+                        self._deliver(output)
         except Exception as death:
             logger.exception("the engine thread stopped")
             self._die(death)

@@ -3,13 +3,13 @@
 import logging
 from collections.abc import Iterable
 from dataclasses import dataclass
-from time import perf_counter
 
 import numpy as np
 from numpy.typing import NDArray
 
 from engine.backends.base import Backend, StepFailure
 from engine.batch import Batch
+from engine.clock import StepClock
 from engine.config import EngineConfig
 from engine.errors import EngineError
 from engine.generation import Ending, Generation
@@ -27,21 +27,6 @@ class RequestFailure:
 
     request_id: int
     error: EngineError
-
-
-@dataclass(slots=True)
-class StepClock:
-    """Where the time of the steps goes, in seconds. Owned by the engine thread."""
-
-    steps: int = 0
-    total: float = 0.0
-    model: float = 0.0
-    sampler: float = 0.0
-
-    @property
-    def overhead_ms(self) -> float:
-        """Milliseconds a step that are neither the model's nor the sampler's."""
-        return (self.total - self.model - self.sampler) * 1e3 / max(1, self.steps)
 
 
 class Engine:
@@ -95,27 +80,24 @@ class Engine:
         self._runner.accept_steps()
 
     def step(self) -> list[RequestOutput | RequestFailure]:
-        started = perf_counter()
         batch = self._scheduler.schedule()
         for item in batch.scheduled:
             self._generations[item.request.request_id].note_scheduled()
-        before = perf_counter()
-        logits = self._runner.execute(batch)
-        computed = perf_counter()
+        clock = self.clock
+        before = clock.model.wall
+        with clock.model:
+            logits = self._runner.execute(batch)
         if isinstance(logits, StepFailure):
             return self._recover(batch, logits)
-        self._commit(batch, computed - before)
-        tokens = self._sample(logits, batch.sampled)
-        sampled = perf_counter()
+        self._commit(batch, clock.model.wall - before)
+        with clock.sampler:
+            tokens = self._sample(logits, batch.sampled)
+        clock.steps += 1
         outputs = [self._accept(request, token) for request, token in tokens]
         outputs.extend(self._reading_progress(batch))
         if any(isinstance(token, EngineError) for _, token in tokens):
             # What made a row unusable may lie in the cells, where others would come to share it.
             self._overwrite_memory()
-        self.clock.steps += 1
-        self.clock.model += computed - before
-        self.clock.sampler += sampled - computed
-        self.clock.total += perf_counter() - started
         return outputs
 
     def close(self) -> None:

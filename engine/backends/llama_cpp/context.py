@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from engine.backends.llama_cpp.library import bindings, collected_log
 from engine.backends.llama_cpp.model import LlamaModel
+from engine.clock import Spent
 from engine.errors import OutOfMemory
 
 
@@ -51,6 +52,7 @@ class LlamaContext:
         self._num_sequences = num_sequences
         self._max_batch_tokens: int = min(max_batch_tokens, bindings.llama_n_batch(self._pointer))
         self._num_vocabulary = model.vocabulary.num_tokens
+        self.computing = Spent()
         self._make_batch()
         self._install_abort_flag()
 
@@ -119,7 +121,8 @@ class LlamaContext:
         if end == 0 or ids.min() < 0 or ids.max() >= self._num_vocabulary:
             raise BrokenCall("an empty batch, or a token outside the vocabulary")
         self._batch.n_tokens = end
-        return int(bindings.llama_decode(self._pointer, self._batch))
+        with self.computing:
+            return int(bindings.llama_decode(self._pointer, self._batch))
 
     def logits(self, num_rows: int) -> NDArray[np.float32]:
         """`[num_rows, num_vocabulary]`: llama.cpp's own memory, valid until the next decode."""

@@ -9,6 +9,7 @@ from engine.backends.base import StepFailure
 from engine.backends.llama_cpp.context import LlamaContext
 from engine.backends.llama_cpp.threads import ThreadTuner
 from engine.batch import Batch
+from engine.clock import Spent
 
 _FAILURES = {1: StepFailure.NO_ROOM, 2: StepFailure.ABORTED}
 
@@ -21,7 +22,11 @@ class LlamaRunner:
         self._tuner = ThreadTuner(threads) if adapt_threads else None
         self._set_threads = threads
         context.set_threads(threads)
-        self.seconds_in_decode = 0.0
+
+    @property
+    def computing(self) -> Spent:
+        """The time inside llama.cpp's decode, without the Python that prepares it."""
+        return self._context.computing
 
     def execute(self, batch: Batch) -> NDArray[np.float32] | StepFailure:
         tuner = self._tuner if batch.is_decode else None
@@ -39,7 +44,6 @@ class LlamaRunner:
         # Reading the logits waits for the computation, so it belongs to the step's time.
         logits = self._context.logits(num_rows) if code == 0 and num_rows else _NO_ROWS
         seconds = perf_counter() - started
-        self.seconds_in_decode += seconds
         if code != 0:
             return _FAILURES.get(code, StepFailure.BROKEN)
         if tuner:

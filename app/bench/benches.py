@@ -1,0 +1,28 @@
+"""`inglenook bench NAME`: the benchmarks by name, each a file of this folder.
+
+A benchmark runs in its own process and never in the running app, and it opens no home.
+"""
+
+import argparse
+import importlib
+from collections.abc import Mapping, Sequence
+
+BENCHES: Mapping[str, str] = {
+    "decode": "tokens a second, beside llama.cpp's server; --busy: on a busy machine",
+    "batching": "continuous against static batching on mixed lengths",
+}
+
+
+def bench(arguments: Sequence[str], parser: argparse.ArgumentParser) -> int:
+    """Measure, and print the report; what is happening meanwhile goes to standard error."""
+    names = parser.add_subparsers(dest="name", required=True, metavar="NAME")
+    wanted = next((argument for argument in arguments if argument in BENCHES), None)
+    for name, summary in BENCHES.items():
+        one = names.add_parser(name, help=summary, description=f"{summary}.".capitalize())
+        # Only the one that is wanted is imported.
+        if name == wanted:
+            module = importlib.import_module(f"app.bench.{name}")
+            module.add_arguments(one)
+    options = parser.parse_args(arguments)
+    print(importlib.import_module(f"app.bench.{options.name}").run(options).text(), flush=True)
+    return 0

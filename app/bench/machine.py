@@ -1,0 +1,82 @@
+"""Where a benchmark ran, and how much of the machine others were using meanwhile."""
+
+import os
+import platform
+from dataclasses import dataclass
+from pathlib import Path
+from time import perf_counter
+from types import TracebackType
+from typing import Any, Self
+
+import psutil
+
+
+def machine(**more: Any) -> dict[str, Any]:
+    """The facts that belong beside every figure; `more` are the model, threads and context."""
+    return {
+        "cpu": cpu_name(),
+        "cores": psutil.cpu_count(logical=False),
+        "logical_cores": os.cpu_count(),
+        "memory_gb": round(psutil.virtual_memory().total / 1e9, 1),
+        "system": platform.platform(terse=True),
+        "python": platform.python_version(),
+        "load_at_start": [round(load, 2) for load in psutil.getloadavg()],
+        **more,
+    }
+
+
+def cpu_name() -> str:
+    try:
+        text = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return platform.processor() or platform.machine()
+    for line in text.splitlines():
+        if line.startswith("model name"):
+            return line.partition(":")[2].strip()
+    return platform.machine()
+
+
+@dataclass(frozen=True, slots=True)
+class _Times:
+    wall: float
+    busy: float
+    own: float
+
+
+class Others:
+    """How many cores other programs kept busy inside the block, in `cores` afterwards.
+
+    What this process and `own` (processes that belong to the benchmark) used does not count.
+    """
+
+    def __init__(self, own: tuple[int, ...] = ()) -> None:
+        self._own = [psutil.Process(), *map(psutil.Process, own)]
+        self.cores = 0.0
+
+    def __enter__(self) -> Self:
+        self._before = self._now()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        before, after = self._before, self._now()
+        busy = (after.busy - before.busy) - (after.own - before.own)
+        self.cores = max(0.0, busy / max(1e-3, after.wall - before.wall))
+
+    def _now(self) -> _Times:
+        times = psutil.cpu_times()
+        idle = times.idle + getattr(times, "iowait", 0.0)
+        # A guest's time is counted in the user's already.
+        guests = getattr(times, "guest", 0.0) + getattr(times, "guest_nice", 0.0)
+        own = 0.0
+        for process in self._own:
+            try:
+                used = process.cpu_times()
+            except psutil.NoSuchProcess:
+                continue
+            own += used.user + used.system
+        return _Times(perf_counter(), sum(times) - idle - guests, own)

@@ -1,0 +1,47 @@
+"""Where the engine thread's time goes: in the model, in the sampler, and in the Python around."""
+
+from dataclasses import dataclass, field
+from time import perf_counter, thread_time
+from types import TracebackType
+
+
+@dataclass(slots=True)
+class Spent:
+    """Seconds inside its `with` blocks: on the wall, and of the thread's own processor time.
+
+    Owned by one thread; others may read it. Not to be nested in itself.
+    """
+
+    wall: float = 0.0
+    processor: float = 0.0
+    _wall_began: float = 0.0
+    _processor_began: float = 0.0
+
+    def __enter__(self) -> None:
+        self._wall_began = perf_counter()
+        self._processor_began = thread_time()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.processor += thread_time() - self._processor_began
+        self.wall += perf_counter() - self._wall_began
+
+
+@dataclass(slots=True)
+class StepClock:
+    """Owned by the engine thread. A cycle is a step and the delivery of what it brought."""
+
+    steps: int = 0
+    cycle: Spent = field(default_factory=Spent)
+    model: Spent = field(default_factory=Spent)
+    sampler: Spent = field(default_factory=Spent)
+
+    @property
+    def overhead_ms(self) -> float:
+        """Milliseconds a step that are neither the model's nor the sampler's."""
+        outside = self.cycle.wall - self.model.wall - self.sampler.wall
+        return outside * 1e3 / max(1, self.steps)
