@@ -17,6 +17,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from threading import Thread
+from time import perf_counter
 from types import TracebackType
 from typing import Self
 
@@ -160,9 +161,10 @@ class AsyncEngine:
     def _run(self) -> None:
         try:
             while self._receive():
-                with self._engine.clock.cycle:
-                    for output in self._engine.step():
-                        self._deliver(output)
+                began = perf_counter()
+                for output in self._engine.step():
+                    self._deliver(output)
+                self._engine.clock.cycle += perf_counter() - began
         except Exception as death:
             logger.exception("the engine thread stopped")
             self._die(death)

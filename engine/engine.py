@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Iterable
 from dataclasses import dataclass
+from time import perf_counter
 
 import numpy as np
 from numpy.typing import NDArray
@@ -83,16 +84,16 @@ class Engine:
         batch = self._scheduler.schedule()
         for item in batch.scheduled:
             self._generations[item.request.request_id].note_scheduled()
-        clock = self.clock
-        before = clock.model.wall
-        with clock.model:
-            logits = self._runner.execute(batch)
+        before = perf_counter()
+        logits = self._runner.execute(batch)
+        seconds = perf_counter() - before
+        self.clock.model += seconds
         if isinstance(logits, StepFailure):
             return self._recover(batch, logits)
-        self._commit(batch, clock.model.wall - before)
-        with clock.sampler:
+        self._commit(batch, seconds)
+        with self.clock.sampler:
             tokens = self._sample(logits, batch.sampled)
-        clock.steps += 1
+        self.clock.steps += 1
         outputs = [self._accept(request, token) for request, token in tokens]
         outputs.extend(self._reading_progress(batch))
         if any(isinstance(token, EngineError) for _, token in tokens):

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from time import clock_gettime, perf_counter
+from time import clock_gettime, perf_counter, sleep
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
@@ -142,11 +142,13 @@ class OurEngine:
         )
 
     def _moment(self) -> tuple[float, ...]:
+        # The last output is handed out before its step has ended.
+        sleep(0.02)
         clock = self._steps.clock
         computing = self._backend.model_runner.computing
         return (
             clock.steps,
-            clock.cycle.wall,
+            clock.cycle,
             computing.wall,
             clock.sampler.wall,
             self._processor_time(),
@@ -156,5 +158,5 @@ class OurEngine:
     def _processor_time(self) -> float:
         identifier = self.engine.thread_clock
         if identifier is None:
-            return self._steps.clock.cycle.processor
+            raise EngineError("This system does not tell the processor time of a thread.")
         return clock_gettime(identifier)

@@ -42,11 +42,13 @@ def table(rows: Sequence[Row], columns: Sequence[str]) -> str:
     cells = [[cell(row.get(column)) for column in columns] for row in rows]
     titles = [column.replace("_", " ") for column in columns]
     widths = [max(map(len, column)) for column in zip(titles, *cells, strict=True)]
-    numeric = [
-        all(isinstance(row.get(column), int | float | None) for row in rows) for column in columns
-    ]
+    numeric = [all(_is_number(row.get(column)) for row in rows) for column in columns]
     lines = [_line(titles, widths, numeric), "  ".join("-" * width for width in widths)]
     return "\n".join([*lines, *(_line(row, widths, numeric) for row in cells)])
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float | None) and not isinstance(value, bool)
 
 
 def _line(cells: Iterable[str], widths: Iterable[int], numeric: Iterable[bool]) -> str:

@@ -1,0 +1,72 @@
+"""Every benchmark runs in small and ends with a line that a program can read."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from app import cli
+from app.bench.benches import BENCHES
+from app.bench.llama_server import last_timings
+from engine.errors import EngineError
+
+SMALL = {
+    "decode": "--tokens 4 --pairs 1 --prompt 4 --context 512 --streams 1 2",
+    "batching": "--requests 2 --longest 3 --pairs 1 --minutes 0 --context 2048",
+}
+
+
+@pytest.mark.model
+@pytest.mark.parametrize("name", SMALL)
+def test_the_last_line_is_the_report(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["bench", name, *SMALL[name].split()]) == 0
+    report = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert report["bench"] == name
+    assert report["machine"]["cores"] >= 1
+    assert report["rows"]
+
+
+@pytest.mark.model
+def test_a_busy_trial_in_small_tells_all_three_phases(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from app.bench import busy
+
+    for name in ("BEFORE", "DURING", "AFTER"):
+        monkeypatch.setattr(busy, name, 48)
+    assert cli.main(["bench", "decode", "--busy", "--pairs", "1", "--minutes", "0"]) == 0
+    report = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert [row["measure"].split(",")[0] for row in report["rows"][:3]] == [
+        "idle",
+        "busy",
+        "after",
+    ]
+
+
+def test_a_benchmark_makes_no_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home = tmp_path / "home"
+    monkeypatch.setenv("INGLENOOK_HOME", str(home))
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(["bench", "decode", "--server", "nowhere", "--context", "512"]) == 2
+    assert not home.exists()
+
+
+def test_an_unknown_benchmark_is_wrong_use(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["bench", "nonsense"])
+    assert ended.value.code == 2
+    assert "decode" in capsys.readouterr().err
+
+
+def test_the_help_names_every_benchmark(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        cli.main(["bench", "--help"])
+    shown = capsys.readouterr().out
+    assert all(name in shown for name in BENCHES)
+
+
+def test_the_timings_are_in_the_last_event_that_has_them() -> None:
+    stream = b'HTTP/1.1 200 OK\r\n\r\ndata: {"content": "a"}\n\ndata: {"timings": {"n": 2}}\n\n'
+    assert last_timings(stream) == {"n": 2}
+    with pytest.raises(EngineError, match="refused"):
+        last_timings(b"HTTP/1.1 400 Bad Request\r\n\r\nno")
