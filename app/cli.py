@@ -5,6 +5,7 @@
 
 import argparse
 import asyncio
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -30,7 +31,7 @@ BENCH_HELP = "One of our benchmarks: a table, and as last line one JSON object."
 def main(arguments: Sequence[str] | None = None) -> int:
     """Entry point. Returns the exit code; a message for the user is never a traceback."""
     given = list(sys.argv[1:] if arguments is None else arguments)
-    if not given or given[0].startswith("-") and given[0] not in ("-h", "--help", "--version"):
+    if not given or given[0].startswith("-") and given[0] not in ("-h", "--help"):
         given.insert(0, "run")
     try:
         if given[0] == "bench":
@@ -50,6 +51,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         # The reader has enough (`| head`); nothing is left to be said to it.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except OSError as error:
+        place = f" ({error.filename})" if error.filename else ""
+        print(f"This could not be done: {error.strerror or error}{place}.", file=sys.stderr)
         return 1
 
 
@@ -88,17 +93,30 @@ def options_of(parsed: argparse.Namespace) -> Options:
     stop = values.pop("stop", None)
     if stop:
         sampling["stop"] = stop
-    if values.get("text") == "-":
-        values["text"] = sys.stdin.read()
+    if values["command"] == "generate":
+        if values["text"] == "-":
+            values["text"] = read_standard_input()
         if not values["text"].strip():
-            raise UsageError("Standard input is empty: there is nothing to answer.")
+            raise UsageError("There is nothing to answer: give a text, or - and a text to read.")
     if values.get("file"):
-        values["file"] = str(Path(values["file"]).expanduser().absolute())
-    if values.get("model") and Path(values["model"]).expanduser().exists():
-        values["model"] = str(Path(values["model"]).expanduser().absolute())
+        values["file"] = str(absolute(values["file"]))
+    if values.get("model") and absolute(values["model"]).exists():
+        values["model"] = str(absolute(values["model"]))
     if "ids" in values:
         values["ids"] = tuple(values["ids"])
     return Options(**values, sampling=sampling)
+
+
+def read_standard_input() -> str:
+    """All of it as UTF-8, whatever the terminal's encoding is."""
+    try:
+        return io.TextIOWrapper(sys.stdin.buffer, encoding="utf-8-sig").read()
+    except UnicodeDecodeError as error:
+        raise UsageError(f"Standard input is not a text in UTF-8 ({error.reason}).") from error
+
+
+def absolute(path: str) -> Path:
+    return Path(os.path.expanduser(path)).absolute()
 
 
 class Parser(argparse.ArgumentParser):

@@ -5,11 +5,13 @@ lock held, note answers   -> the app runs: hand the command over
 lock held, no answer yet  -> a command works for a moment, or the app is starting: wait
 """
 
+import hashlib
+import hmac
+import http.client
 import json
 import os
 import secrets
 import time
-import urllib.error
 import urllib.request
 from dataclasses import asdict, dataclass
 from typing import Self
@@ -17,7 +19,7 @@ from typing import Self
 from filelock import FileLock, Timeout
 
 from app.paths import Paths
-from engine.errors import HomeBusy
+from engine.errors import HomeBusy, HomeError
 
 POLL_S = 0.05
 TOKEN_HEADER = "X-Inglenook-Token"
@@ -38,16 +40,21 @@ class OwnerAddress:
         return f"http://{host}:{self.port}"
 
     def answers(self) -> bool:
-        request = urllib.request.Request(
-            f"{self.url}/_app/ping", headers={TOKEN_HEADER: self.token}
-        )
+        """Whether the app that left the note is there, and no other program on its old port."""
+        nonce = secrets.token_urlsafe(16)
         try:
             # A proxy from the environment has no business between us and this machine.
             opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-            with opener.open(request, timeout=2) as response:
-                return bool(response.status == 200)
-        except (urllib.error.URLError, OSError):
+            with opener.open(f"{self.url}/_app/ping?nonce={nonce}", timeout=2) as response:
+                answer: bytes = response.read(1000)
+        except (OSError, ValueError, http.client.HTTPException):
             return False
+        return hmac.compare_digest(answer, proof(self.token, nonce).encode())
+
+
+def proof(token: str, nonce: str) -> str:
+    """What only who knows the token can answer, without saying the token."""
+    return hmac.new(token.encode(), nonce.encode(), hashlib.sha256).hexdigest()
 
 
 class HomeLock:
@@ -62,6 +69,11 @@ class HomeLock:
             self._lock.acquire(timeout=0)
         except Timeout:
             return False
+        except (OSError, NotImplementedError) as error:
+            raise HomeError(
+                f"The file {self._paths.lock} cannot be locked ({error}): make the folder"
+                " writable, or choose another place with INGLENOOK_HOME."
+            ) from error
         # A note that an earlier owner left behind when it was killed.
         self._paths.owner.unlink(missing_ok=True)
         return True
@@ -74,9 +86,16 @@ class HomeLock:
     def announce(self, address: OwnerAddress) -> None:
         """Leave the note: from now on commands and second apps find this process."""
         temporary = self._paths.owner.with_suffix(".tmp")
-        with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
-            json.dump(asdict(address), file)
-        temporary.replace(self._paths.owner)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
+        try:
+            with open(os.open(temporary, flags, 0o600), "w") as file:
+                json.dump(asdict(address), file)
+            temporary.replace(self._paths.owner)
+        except OSError as error:
+            raise HomeError(
+                f"The file {self._paths.owner} cannot be written ({error.strerror}): make room on"
+                " the disk and start again."
+            ) from error
 
     def release(self) -> None:
         if self._lock.is_locked:

@@ -25,7 +25,8 @@ class Paths:
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> "Paths":
         home = environment.get("INGLENOOK_HOME")
         if home:
-            root = Path(home).expanduser().absolute()
+            # Unlike pathlib's, this one leaves a user it does not know as it is.
+            root = Path(os.path.expanduser(home)).absolute()
             return cls(root / "data", root / "cache", root / "models", root / "logs")
         data = Path(platformdirs.user_data_dir(APP_NAME, appauthor=False))
         cache = Path(platformdirs.user_cache_dir(APP_NAME, appauthor=False))

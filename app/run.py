@@ -13,7 +13,7 @@ from app.api.keys import api_key
 from app.owner import HomeLock, OwnerAddress, own_or_find
 from app.paths import Paths
 from app.services import Services
-from engine.errors import UsageError
+from engine.errors import HomeError, UsageError
 
 PATIENCE_S = 60.0
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
@@ -105,7 +105,13 @@ def open_browser(url: str) -> None:
 def keep_log(paths: Paths) -> None:
     """Warnings and errors go to a file of bounded size, readable by this user only."""
     file = paths.logs / "inglenook.log"
-    os.close(os.open(file, os.O_WRONLY | os.O_CREAT, 0o600))
+    try:
+        os.close(os.open(file, os.O_WRONLY | os.O_CREAT, 0o600))
+    except OSError as error:
+        raise HomeError(
+            f"The log {file} cannot be written ({error.strerror}): make it writable, or choose"
+            " another place with INGLENOOK_HOME."
+        ) from error
     handler = logging.handlers.RotatingFileHandler(
         file, maxBytes=1_000_000, backupCount=3, encoding="utf-8"
     )

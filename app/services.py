@@ -23,7 +23,7 @@ from app.models.starter import starter_model
 from app.paths import Paths
 from app.settings import Settings, load_settings, save_settings
 from engine.config import EngineConfig
-from engine.errors import InglenookError
+from engine.errors import InglenookError, ModelNotFound
 
 logger = logging.getLogger(__name__)
 
@@ -41,7 +41,7 @@ class Services:
         paths.create()
         self.paths = paths
         self._settings = load_settings(paths.settings)
-        self.model_path: Path = find_model(paths, self._settings, model)
+        self._wanted_model = model
         self._loading: asyncio.Future[ChatModel] | None = None
 
     @property
@@ -68,14 +68,25 @@ class Services:
     def jobs(self) -> Jobs:
         return Jobs(self.session)
 
+    @cached_property
+    def model_path(self) -> Path:
+        """Raises ModelNotFound when none was chosen and the starter is not installed."""
+        return find_model(self.paths, self._settings, self._wanted_model)
+
     @property
     def is_starter_model(self) -> bool:
-        return self.model_path == starter_model()
+        starter = starter_model()
+        return starter is not None and self.model_path == starter
 
     @property
     def model_name(self) -> str:
         model = self.loaded_model
-        return self.model_path.stem if model is None else model.name
+        if model is not None:
+            return model.name
+        try:
+            return self.model_path.stem
+        except ModelNotFound:
+            return "no model"
 
     @property
     def loaded_model(self) -> ChatModel | None:
@@ -96,11 +107,13 @@ class Services:
     async def chat_model(self) -> ChatModel:
         """The model, loaded at the first call. Raises the sentence that says why it cannot be."""
         if self._loading is None:
-            config = EngineConfig(
-                model_path=self.model_path, context_tokens=self.settings.context_tokens
-            )
-            self._loading = asyncio.ensure_future(asyncio.to_thread(load_chat_model, config))
+            self._loading = asyncio.ensure_future(self._load())
         return await asyncio.shield(self._loading)
+
+    async def _load(self) -> ChatModel:
+        context_tokens = self.settings.context_tokens
+        config = EngineConfig(model_path=self.model_path, context_tokens=context_tokens)
+        return await asyncio.to_thread(load_chat_model, config)
 
     def start(self) -> None:
         """Begin what the page needs: the model in the background, and a tidy history.

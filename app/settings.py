@@ -3,7 +3,7 @@
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -38,29 +38,49 @@ def load_settings(path: Path) -> Settings:
         return Settings()
     except OSError as error:
         raise HomeError(f"The settings in {path} cannot be read ({error.strerror}).") from error
+    except ValueError as error:
+        raise _damaged(path, error) from error
     try:
-        values = json.loads(text)
-        known = {item.name for item in fields(Settings)}
-        # A newer version may have written more; what it wrote is not ours to judge.
-        settings = replace(Settings(), **{k: v for k, v in values.items() if k in known})
-        _ = settings.sampling
-    except (ValueError, TypeError, AttributeError, InvalidParams) as error:
-        raise HomeError(
-            f"The settings in {path} are damaged ({error}): correct the file, or delete it to"
-            " start from the defaults."
-        ) from error
-    return settings
+        return _from_json(json.loads(text))
+    except (ValueError, TypeError, RecursionError, InvalidParams) as error:
+        raise _damaged(path, error) from error
 
 
 def save_settings(path: Path, settings: Settings) -> None:
     """Replace the file in one step, so that a crash leaves the old one or the new one."""
-    values = {item.name: getattr(settings, item.name) for item in fields(Settings)}
     temporary = path.with_suffix(".tmp")
     try:
         with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
-            json.dump(values, file, indent=2, ensure_ascii=False)
+            json.dump(asdict(settings), file, indent=2)
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(path)
     except OSError as error:
         raise HomeError(f"The settings could not be saved ({error.strerror}).") from error
+
+
+def _from_json(values: object) -> Settings:
+    """Raises ValueError, TypeError or InvalidParams for what would fail later on."""
+    if not isinstance(values, dict):
+        raise ValueError("they are no JSON object")
+    known = {item.name for item in fields(Settings)}
+    # A newer version may have written more; what it wrote is not ours to judge.
+    settings = Settings(**{name: value for name, value in values.items() if name in known})
+    tokens = settings.context_tokens
+    for name, is_right in (
+        ("model", isinstance(settings.model, str)),
+        ("context_tokens", tokens is None or type(tokens) is int),
+        ("default_system_prompt", isinstance(settings.default_system_prompt, str)),
+        ("default_sampling", isinstance(settings.default_sampling, dict)),
+    ):
+        if not is_right:
+            raise ValueError(f"{name} is of the wrong kind")
+    _ = settings.sampling
+    return settings
+
+
+def _damaged(path: Path, error: Exception) -> HomeError:
+    return HomeError(
+        f"The settings in {path} are damaged ({error}): correct the file, or delete it to start"
+        " from the defaults."
+    )

@@ -1,11 +1,12 @@
 """A chat model without a model: a test writes the answers, token by token, when it likes."""
 
 import asyncio
-from collections.abc import Iterator
 from typing import Any, Self, cast
 
 from app.chat.chat_model import ChatModel
 from app.chat.ledger import TokenLedger
+from app.paths import Paths
+from app.services import Services
 from engine.async_engine import AsyncEngine
 from engine.backends.base import ModelInfo
 from engine.errors import EngineDead, InglenookError, PromptTooLong
@@ -152,8 +153,13 @@ def fake_chat_model(engine: FakeEngine, template: str = "chatml") -> ChatModel:
     return ChatModel(loaded, made, TokenLedger(tokenizer, made))
 
 
-def models(engine: FakeEngine, template: str = "chatml") -> Iterator[ChatModel]:
-    """For a fixture: the model, and its thread ended afterwards."""
-    model = fake_chat_model(engine, template)
-    yield model
-    model.close()
+class FakeModelServices(Services):
+    """A real home whose model is `engine`."""
+
+    def __init__(self, paths: Paths, engine: FakeEngine, template: str = "chatml") -> None:
+        super().__init__(paths)
+        self.engine = engine
+        self._template = template
+
+    async def _load(self) -> ChatModel:
+        return fake_chat_model(self.engine, self._template)

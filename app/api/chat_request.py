@@ -44,6 +44,7 @@ ROLES: Mapping[str, Role] = {
     "user": Role.USER,
     "assistant": Role.ASSISTANT,
 }
+MESSAGE_FIELDS = frozenset({"role", "content", "reasoning_content"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,9 +93,15 @@ def _number(name: str, value: object) -> int | float | bool:
         return _flag(value, name)
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise InvalidParams(f"{name} must be a number.")
-    if SAMPLING_FIELDS[name] in INTEGERS and value != int(value):
-        raise InvalidParams(f"{name} must be a whole number, got {value}.")
-    return int(value) if SAMPLING_FIELDS[name] in INTEGERS else float(value)
+    try:
+        if SAMPLING_FIELDS[name] not in INTEGERS:
+            return float(value)
+        if value == int(value):
+            return int(value)
+    except (OverflowError, ValueError):
+        pass  # neither finite nor of a size that any control takes
+    kind = "whole number" if SAMPLING_FIELDS[name] in INTEGERS else "number"
+    raise InvalidParams(f"{name} must be a {kind} in its range, got {str(value)[:20]}.")
 
 
 def _flag(value: object, name: str) -> bool:
@@ -131,14 +138,17 @@ def _message(number: int, item: object) -> Message:
     role = ROLES.get(str(item.get("role")))
     if role is None:
         raise UsageError(f"{where}.role must be one of {', '.join(ROLES)}.")
-    if item.get("tool_calls"):
-        raise UsageError(f"{where}.tool_calls is not supported: leave it out.")
+    for name, value in item.items():
+        # An empty value says nothing; answers of other servers come back with several.
+        if value and name not in MESSAGE_FIELDS:
+            raise UsageError(f"{where}.{name} is not supported: leave it out.")
     return Message(
         message_id=str(number),
         conversation_id="",
         parent_id=None,
         role=role,
         content=_content(where, item.get("content")),
+        thinking=_text(item.get("reasoning_content") or "", f"{where}.reasoning_content"),
         created_at=0.0,
     )
 

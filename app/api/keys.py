@@ -4,6 +4,7 @@ import hmac
 import os
 import secrets
 from collections.abc import Mapping
+from pathlib import Path
 
 from app.paths import Paths
 from engine.errors import HomeError
@@ -17,25 +18,33 @@ def api_key(paths: Paths, environment: Mapping[str, str] = os.environ) -> str:
     if given:
         return given
     try:
-        kept = paths.api_key.read_text(encoding="utf-8").strip()
-        if kept:
-            return kept
-        key = f"ink-{secrets.token_urlsafe(24)}"
-        file = os.open(paths.api_key, os.O_WRONLY | os.O_TRUNC)
-    except FileNotFoundError:
-        key = f"ink-{secrets.token_urlsafe(24)}"
-        file = os.open(paths.api_key, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    except OSError as error:
+        return _kept(paths.api_key) or _keep(paths.api_key, f"ink-{secrets.token_urlsafe(24)}")
+    except (OSError, UnicodeDecodeError) as error:
         raise HomeError(
-            f"The key in {paths.api_key} cannot be read ({error.strerror}): make it readable, or"
+            f"The key in {paths.api_key} cannot be used ({error}): correct or delete the file, or"
             f" set {VARIABLE}."
         ) from error
-    with open(file, "w", encoding="utf-8") as stream:
-        stream.write(key + "\n")
+
+
+def _kept(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8").strip()
+    except FileNotFoundError:
+        return ""
+
+
+def _keep(path: Path, key: str) -> str:
+    temporary = path.with_suffix(".tmp")
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
+    with open(os.open(temporary, flags, 0o600), "w", encoding="utf-8") as file:
+        file.write(key + "\n")
+    temporary.replace(path)
     return key
 
 
 def is_key(key: str, authorization: str | None) -> bool:
     """Whether the Authorization header carries the key; takes the same time for every guess."""
     scheme, _, given = (authorization or "").partition(" ")
-    return scheme.lower() == "bearer" and hmac.compare_digest(given.strip().encode(), key.encode())
+    # Headers arrive as Latin-1, whatever was meant by their bytes.
+    sent = given.strip().encode("latin-1", "replace")
+    return scheme.lower() == "bearer" and hmac.compare_digest(sent, key.encode())

@@ -1,13 +1,16 @@
 """/v1 for other programs: OpenAI's chat completions over the same engine as the page."""
 
+import asyncio
 import json
 import time
 import uuid
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response, StreamingResponse
+from starlette.types import Receive, Scope, Send
 
 from app.api.chat_request import ChatRequest, read_chat_request
 from app.api.keys import is_key
@@ -18,6 +21,7 @@ from engine.errors import (
     EngineDead,
     InglenookError,
     ModelError,
+    ModelNotFound,
     PromptTooLong,
     TemplateError,
     UsageError,
@@ -55,9 +59,7 @@ def router(services: Services, key: str) -> APIRouter:
         except InglenookError as error:
             return failed(error)
         completion = Completion(model, stream, wanted)
-        if wanted.is_streamed:
-            return StreamingResponse(completion.events(), media_type="text/event-stream")
-        return await completion.whole(request)
+        return EventResponse(completion) if wanted.is_streamed else await completion.whole(request)
 
     return routes
 
@@ -66,7 +68,7 @@ class Completion:
     """One answer in OpenAI's shape. Owned by the task of its HTTP request."""
 
     def __init__(self, model: ChatModel, stream: OutputStream, wanted: ChatRequest) -> None:
-        self._stream = stream
+        self.stream = stream
         self._splitter = model.splitter()
         self._wants_usage = wanted.wants_usage
         self._head = {
@@ -76,30 +78,27 @@ class Completion:
         }
 
     async def events(self) -> AsyncIterator[str]:
-        """Server-sent events. A caller that goes away cancels the answer."""
+        """Server-sent events."""
         yield self._event({"role": "assistant", "content": ""})
-        with self._stream as stream:
-            try:
-                async for output in stream:
-                    for delta in self._deltas(output.text, output.finish_reason is not None):
-                        yield self._event(delta)
-                    if output.finish_reason is not None and output.timings is not None:
-                        yield self._last_event(output.finish_reason, output.timings)
-                        if self._wants_usage:
-                            yield self._usage_event(output.timings)
-            except InglenookError as error:
-                yield f"data: {json.dumps(error_body(error), ensure_ascii=False)}\n\n"
+        try:
+            async for output in self.stream:
+                for delta in self._deltas(output.text, output.finish_reason is not None):
+                    yield self._event(delta)
+                if output.finish_reason is not None and output.timings is not None:
+                    yield self._last_event(output.finish_reason, output.timings)
+                    if self._wants_usage:
+                        yield self._usage_event(output.timings)
+        except InglenookError as error:
+            yield f"data: {json.dumps(error_body(error))}\n\n"
         yield "data: [DONE]\n\n"
 
     async def whole(self, request: Request) -> Response:
-        """The answer in one piece; the caller going away ends it at the next token."""
+        """The answer in one piece. A caller that goes away cancels it."""
         thinking: list[str] = []
         content: list[str] = []
-        with self._stream as stream:
+        with self.stream as stream, leaving(request, stream.abort):
             try:
                 async for output in stream:
-                    if await request.is_disconnected():
-                        stream.abort()
                     for delta in self._deltas(output.text, output.finish_reason is not None):
                         content.append(delta.get("content", ""))
                         thinking.append(delta.get("reasoning_content", ""))
@@ -149,21 +148,53 @@ class Completion:
 
     def _line(self, body: dict[str, Any]) -> str:
         chunk = {**self._head, "object": "chat.completion.chunk", **body}
-        return f"data: {json.dumps(chunk, ensure_ascii=False)}\n\n"
+        return f"data: {json.dumps(chunk)}\n\n"
+
+
+class EventResponse(StreamingResponse):
+    """The events of a completion. A caller that goes away cancels it, however early."""
+
+    def __init__(self, completion: Completion) -> None:
+        super().__init__(completion.events(), media_type="text/event-stream")
+        self._stream = completion.stream
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        with self._stream:
+            await super().__call__(scope, receive, send)
+
+
+@contextmanager
+def leaving(request: Request, then: Callable[[], None]) -> Iterator[None]:
+    """Call `then` when the caller closes the connection inside the `with` block."""
+
+    async def watch() -> None:
+        # The body has been read, so the next message is the last.
+        while (await request.receive())["type"] != "http.disconnect":
+            pass
+        then()
+
+    watching = asyncio.create_task(watch())
+    try:
+        yield
+    finally:
+        watching.cancel()
 
 
 async def read_json(request: Request) -> object:
     try:
         return json.loads(await request.body())
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise UsageError(f"The body is not JSON ({error}).") from error
 
 
 def model_card(services: Services) -> dict[str, Any]:
+    created = 0
+    with suppress(OSError, ModelNotFound):
+        created = int(services.model_path.stat().st_mtime)
     return {
         "id": services.model_name,
         "object": "model",
-        "created": int(services.model_path.stat().st_mtime) if services.model_path.exists() else 0,
+        "created": created,
         "owned_by": "inglenook",
     }
 

@@ -9,7 +9,9 @@ from app.commands.doctor import doctor
 from app.commands.generate import generate
 from app.commands.models import models
 from app.commands.options import Options
+from app.models.local import find_model
 from app.services import Services
+from engine.errors import UsageError
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,4 +32,11 @@ COMMANDS: Mapping[str, Command] = {
 
 async def carry_out(services: Services, options: Options, console: Console) -> None:
     """Raises the InglenookError that ends the command."""
+    if options.model and services.model_path != find_model(
+        services.paths, services.settings, options.model
+    ):
+        raise UsageError(
+            f"The running app uses {services.model_path.name}: leave --model out, or quit the app"
+            " first."
+        )
     await COMMANDS[options.command].run(services, options, console)

@@ -1,5 +1,6 @@
 """`inglenook chats`: the history from a terminal."""
 
+import asyncio
 import json
 import os
 from datetime import datetime
@@ -78,21 +79,12 @@ async def show_chat(services: Services, options: Options, console: Console) -> N
 
 async def export_chats(services: Services, options: Options, console: Console) -> None:
     document = await export(services.database, options.ids or None)
-    text = json.dumps(document, ensure_ascii=False, indent=2) + "\n"
     if not options.file:
-        console.write(text)
+        write_json(console, document)
         return
     path = Path(options.file)
-    temporary = path.with_name(path.name + ".part")
-    try:
-        # Conversations are private, wherever they are put.
-        with open(
-            os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8"
-        ) as file:
-            file.write(text)
-        temporary.replace(path)
-    except OSError as error:
-        raise HistoryError(f"{path} could not be written ({error.strerror}).") from error
+    text = json.dumps(document, ensure_ascii=False, indent=2) + "\n"
+    await asyncio.to_thread(write_private, path, text)
     console.note(f"{len(document['conversations'])} conversations are in {path}.")
 
 
@@ -102,7 +94,7 @@ async def import_chats(services: Services, options: Options, console: Console) -
         document = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise HistoryError(f"{path} cannot be read ({error.strerror}).") from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise HistoryError(f"{path} is not an export of Inglenook ({error}).") from error
     report = await import_(services.database, document)
     console.note(
@@ -115,15 +107,30 @@ async def delete_chats(services: Services, options: Options, console: Console) -
     """For good: nothing of them stays in any file."""
     if not options.yes:
         raise UsageError("This deletes for good: say it again with --yes.")
-    for conversation_id in options.ids:
+    ids = list(dict.fromkeys(options.ids))
+    for conversation_id in ids:
         await services.conversations.get(conversation_id)
-    for conversation_id in options.ids:
+    for conversation_id in ids:
+        # Its job ends by itself, with nothing left to write to.
         services.jobs.stop(conversation_id)
-        job = services.jobs.get(conversation_id)
-        if job is not None:
-            await job.finished()
         await services.conversations.purge(conversation_id)
-    console.note(f"{len(options.ids)} deleted.")
+    console.note(f"{len(ids)} deleted.")
+
+
+def write_private(path: Path, text: str) -> None:
+    """Replace the file in one step; conversations are private, wherever they are put."""
+    temporary = path.parent / f"{path.name}.part"
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
+    try:
+        try:
+            with open(os.open(temporary, flags, 0o600), "w", encoding="utf-8") as file:
+                file.write(text)
+            temporary.replace(path)
+        except OSError:
+            temporary.unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        raise HistoryError(f"{path} could not be written ({error.strerror}).") from error
 
 
 def _line(conversation: Conversation) -> str:

@@ -28,5 +28,5 @@ class Terminal:
 
 
 def write_json(console: Console, value: Any) -> None:
-    """One object and nothing else."""
-    console.write(json.dumps(value, ensure_ascii=False) + "\n")
+    """One object and nothing else; in ASCII, which every terminal and pipe lets through."""
+    console.write(json.dumps(value) + "\n")

@@ -5,21 +5,13 @@ import time
 from app.chat.message import Message, Role
 from app.commands.console import Console, write_json
 from app.commands.options import Options
-from app.models.local import find_model
 from app.services import Services
-from engine.errors import UsageError
 from engine.request import RequestOutput
 
 
 async def generate(services: Services, options: Options, console: Console) -> None:
     """Write the answer as it comes, or one JSON object at its end."""
-    if options.model and find_model(services.paths, services.settings, options.model) != (
-        services.model_path
-    ):
-        raise UsageError(
-            f"The running app answers with {services.model_path.name}: leave --model out, or quit"
-            " the app first."
-        )
+    params = options.params(services.settings.sampling)
     model = await services.chat_model()
     message = Message(
         message_id="",
@@ -31,7 +23,6 @@ async def generate(services: Services, options: Options, console: Console) -> No
     )
     system = options.system or services.settings.default_system_prompt
     prompt = await model.prompt([message], system, message.created_at)
-    params = options.params(services.settings.sampling)
     splitter = model.splitter()
     content: list[str] = []
     thinking: list[str] = []

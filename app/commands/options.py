@@ -1,7 +1,7 @@
 """What a command was asked to do: plain values that can travel to the running app."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from engine.sampling_params import PRESETS, SamplingParams, with_changes
@@ -39,6 +39,12 @@ class Options:
     yes: bool = False
     preset: str = ""
     sampling: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def from_json(cls, values: Any) -> "Options":
+        """What `dataclasses.asdict` made of one. Raises TypeError for anything else."""
+        options = cls(**values)
+        return replace(options, ids=tuple(options.ids))
 
     def params(self, defaults: SamplingParams) -> SamplingParams:
         """The preset or else the saved choices, with the controls that were given."""

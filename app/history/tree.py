@@ -12,6 +12,9 @@ from engine.errors import HistoryError
 
 E = TypeVar("E", bound=Enum)
 
+LATEST = 1e11
+"""Seconds since 1970 until the year 5138; much later ones are no dates any more."""
+
 
 @dataclass(frozen=True, slots=True)
 class Tree:
@@ -63,12 +66,12 @@ def read_tree(found: object, name: str) -> Tree:
         raise HistoryError(
             f"This file cannot be imported: the active message of {name} is not among its messages."
         )
-    created_at = fields.number("created_at")
+    created_at = fields.time("created_at")
     conversation = Conversation(
         conversation_id=conversation_id,
         title=fields.text("title"),
         created_at=created_at,
-        updated_at=fields.number("updated_at", created_at),
+        updated_at=fields.time("updated_at", created_at),
         system_prompt=fields.text("system_prompt"),
         sampling=fields.mapping("sampling"),
         active_leaf_id=leaf,
@@ -101,7 +104,7 @@ def _read_message(fields: "_Fields", conversation_id: str) -> Message:
         parent_id=fields.optional_identifier("parent_id"),
         role=fields.member("role", Role),
         content=fields.text("content"),
-        created_at=fields.number("created_at"),
+        created_at=fields.time("created_at"),
         thinking=fields.text("thinking"),
         # Nobody goes on writing an answer that arrives in a file.
         state=MessageState.INTERRUPTED if state is MessageState.STREAMING else state,
@@ -143,7 +146,7 @@ class _Fields:
     def optional_identifier(self, key: str) -> str | None:
         return None if self.found.get(key) is None else self.identifier(key)
 
-    def number(self, key: str, default: float = 0.0) -> float:
+    def time(self, key: str, default: float = 0.0) -> float:
         value = self.found.get(key, default)
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise self._wrong(key, "not a number")
@@ -153,6 +156,8 @@ class _Fields:
             exact = math.inf
         if not math.isfinite(exact):
             raise self._wrong(key, "not a finite number")
+        if not 0 <= exact < LATEST:
+            raise self._wrong(key, "not a time in seconds since 1970")
         return exact
 
     def mapping(self, key: str) -> Mapping[str, Any]:

@@ -1,5 +1,6 @@
 """The model files on this machine: the starter, and what lies in the models folder."""
 
+import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -77,7 +78,7 @@ def find_model(paths: Paths, settings: Settings, name: str) -> Path:
     for candidate in (paths.models / wanted, paths.models / f"{wanted}.gguf"):
         if candidate.is_file():
             return candidate
-    return Path(wanted).expanduser().absolute()
+    return Path(os.path.expanduser(wanted)).absolute()
 
 
 def model_facts(path: Path, context_tokens: int) -> ModelFacts:

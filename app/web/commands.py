@@ -13,11 +13,13 @@ from typing import Any
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
 
-from app.commands.carry_out import carry_out
+from app.commands.carry_out import COMMANDS, carry_out
 from app.commands.options import Options
-from app.owner import TOKEN_HEADER
+from app.owner import TOKEN_HEADER, proof
 from app.services import Services
 from engine.errors import InglenookError, UsageError
+
+UNEXPECTED = "Something unexpected happened in the running app; its log has the details."
 
 
 class LineConsole:
@@ -41,10 +43,8 @@ def router(services: Services, token: str) -> APIRouter:
         return hmac.compare_digest(given.encode(), token.encode())
 
     @routes.get("/ping")
-    async def ping(request: Request) -> Response:
-        return PlainTextResponse(
-            "ok" if is_owner(request) else "no", 200 if is_owner(request) else 403
-        )
+    async def ping(nonce: str = "") -> Response:
+        return PlainTextResponse(proof(token, nonce))
 
     @routes.get("/engine")
     async def engine(request: Request) -> Response:
@@ -56,7 +56,12 @@ def router(services: Services, token: str) -> APIRouter:
     async def command(request: Request) -> Response:
         if not is_owner(request):
             return PlainTextResponse("This needs the token of the home's owner.", 403)
-        options = Options(**json.loads(await request.body()))
+        try:
+            options = Options.from_json(json.loads(await request.body()))
+        except (ValueError, TypeError):
+            return PlainTextResponse("This is no command.", 400)
+        if options.command not in COMMANDS:
+            return PlainTextResponse("There is no such command.", 400)
         return StreamingResponse(run_lines(services, options), media_type="application/x-ndjson")
 
     return routes
@@ -67,20 +72,23 @@ async def run_lines(services: Services, options: Options) -> AsyncIterator[str]:
     console = LineConsole()
 
     async def run() -> None:
-        code = 0
+        code = None
         try:
             await carry_out(services, options, console)
+            code = 0
         except InglenookError as error:
             code = 2 if isinstance(error, UsageError) else 1
             console.note(str(error))
         finally:
-            console.lines.put_nowait({"exit": code})
+            if code is None:
+                console.note(UNEXPECTED)
+            console.lines.put_nowait({"exit": 1 if code is None else code})
 
     task = asyncio.create_task(run())
     try:
         while True:
             line = await console.lines.get()
-            yield json.dumps(line, ensure_ascii=False) + "\n"
+            yield json.dumps(line) + "\n"
             if "exit" in line:
                 break
     finally:

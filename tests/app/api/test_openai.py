@@ -1,0 +1,313 @@
+"""/v1 as other programs see it: over the app's own routes, and once through OpenAI's client."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import httpx
+import openai
+import pytest
+from fastapi import FastAPI
+
+from app.api.openai import router
+from app.paths import Paths
+from app.web.server import bind, serve
+from engine.errors import EngineError
+from engine.request import FinishReason
+from tests.fakes_model import FakeEngine, FakeModelServices, FakeStream
+from tests.waiting import until
+
+KEY = "secret"
+HEADERS = {"Authorization": f"Bearer {KEY}"}
+HELLO = {"model": "any", "messages": [{"role": "user", "content": "Hello"}]}
+PATH = "/v1/chat/completions"
+
+
+class Client:
+    """The routes without a socket, and the engine behind them."""
+
+    def __init__(self, paths: Paths) -> None:
+        self.engine = FakeEngine()
+        self.services = FakeModelServices(paths, self.engine)
+        self.app = FastAPI()
+        self.app.include_router(router(self.services, KEY))
+        self.http = httpx.AsyncClient(
+            transport=httpx.ASGITransport(self.app), base_url="http://app", headers=HEADERS
+        )
+
+    async def ask(self, **fields: Any) -> httpx.Response:
+        return await self.http.post(PATH, json={**HELLO, **fields})
+
+    async def stream(self, number: int = 0) -> FakeStream:
+        await until(lambda: len(self.engine.streams) > number)
+        return self.engine.streams[number]
+
+
+@pytest.fixture
+async def client(paths: Paths) -> AsyncIterator[Client]:
+    client = Client(paths)
+    yield client
+    await client.http.aclose()
+    await client.services.close()
+
+
+def events(response: httpx.Response) -> list[Any]:
+    lines = [line for line in response.text.split("\n\n") if line]
+    assert all(line.startswith("data: ") for line in lines)
+    assert lines[-1] == "data: [DONE]"
+    return [json.loads(line.removeprefix("data: ")) for line in lines[:-1]]
+
+
+@pytest.mark.parametrize("headers", [{}, {"Authorization": "Bearer wrong"}])
+async def test_without_the_key_nothing_is_told(client: Client, headers: dict[str, str]) -> None:
+    async with httpx.AsyncClient(
+        transport=httpx.ASGITransport(client.app), base_url="http://app", headers=headers
+    ) as stranger:
+        for response in (await stranger.get("/v1/models"), await stranger.post(PATH, json=HELLO)):
+            assert response.status_code == 401
+            assert response.json()["error"]["code"] == "invalid_api_key"
+    assert client.engine.streams == []
+
+
+async def test_the_model_is_listed(client: Client) -> None:
+    (card,) = (await client.http.get("/v1/models")).json()["data"]
+    assert (card["object"], card["owned_by"]) == ("model", "inglenook")
+    assert card["id"]
+
+
+async def test_an_answer_in_one_piece(client: Client) -> None:
+    client.engine.script = "Good day 🙂"
+    response = await client.ask()
+    answer = response.json()
+    assert answer["object"] == "chat.completion"
+    (choice,) = answer["choices"]
+    assert choice["message"] == {"role": "assistant", "content": "Good day 🙂"}
+    assert choice["finish_reason"] == "stop"
+    usage, timings = answer["usage"], answer["timings"]
+    assert usage["completion_tokens"] == len("Good day 🙂".encode())
+    assert usage["total_tokens"] == usage["prompt_tokens"] + usage["completion_tokens"]
+    assert usage["prompt_tokens_details"] == {"cached_tokens": 0}
+    assert timings["prefilled_tokens"] == usage["prompt_tokens"] > 0
+    assert {"restored_tokens", "ttft_ms", "tpot_ms", "queue_ms", "finish"} <= timings.keys()
+
+
+async def test_an_answer_in_events(client: Client) -> None:
+    client.engine.script = "Hi🙂"
+    response = await client.ask(stream=True)
+    assert response.headers["content-type"].startswith("text/event-stream")
+    first, *middle, last = events(response)
+    assert first["choices"][0]["delta"] == {"role": "assistant", "content": ""}
+    assert [each["choices"][0]["delta"]["content"] for each in middle] == ["H", "i", "🙂"]
+    assert (last["choices"][0]["delta"], last["choices"][0]["finish_reason"]) == ({}, "stop")
+    assert last["timings"]["completion_tokens"] == 6
+    assert {each["object"] for each in (first, *middle, last)} == {"chat.completion.chunk"}
+    assert len({each["id"] for each in (first, *middle, last)}) == 1
+
+
+async def test_usage_comes_last_when_it_is_asked_for(client: Client) -> None:
+    client.engine.script = "Hi"
+    response = await client.ask(stream=True, stream_options={"include_usage": True})
+    *_, before, last = events(response)
+    assert before["choices"][0]["finish_reason"] == "stop"
+    assert last["choices"] == []
+    assert last["usage"]["completion_tokens"] == 2
+
+
+@pytest.mark.parametrize(
+    ("reason", "theirs"),
+    [(FinishReason.STOP, "stop"), (FinishReason.LENGTH, "length"), (FinishReason.ABORT, "stop")],
+)
+@pytest.mark.parametrize("streamed", [False, True])
+async def test_our_reasons_in_their_words(
+    client: Client, reason: FinishReason, theirs: str, streamed: bool
+) -> None:
+    asking = asyncio.create_task(client.ask(stream=streamed))
+    (await client.stream()).end("x", reason)
+    response = await asking
+    answer = events(response)[-1] if streamed else response.json()
+    assert answer["choices"][0]["finish_reason"] == theirs
+    assert answer["timings"]["finish"] == reason.value
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+async def test_thinking_has_a_field_of_its_own(client: Client, streamed: bool) -> None:
+    client.engine.script = "<think>Hm.</think>Paris."
+    response = await client.ask(stream=streamed)
+    if streamed:
+        deltas = [each["choices"][0]["delta"] for each in events(response)]
+    else:
+        deltas = [response.json()["choices"][0]["message"]]
+    assert "".join(each.get("reasoning_content", "") for each in deltas) == "Hm."
+    assert "".join(each.get("content", "") for each in deltas) == "Paris."
+
+
+async def test_the_controls_reach_the_engine(client: Client) -> None:
+    client.engine.script = "x"
+    await client.ask(temperature=0, max_tokens=3, stop=["END", "\n"], seed=7)
+    params = client.engine.streams[0].params
+    assert (params.temperature, params.max_tokens, params.seed) == (0.0, 3, 7)
+    assert params.stop == ("END", "\n")
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        (b"{", "not JSON"),
+        (b"\xff", "not JSON"),
+        (b"[" * 100_000, "not JSON"),
+        (b"[]", "must be a JSON object"),
+        (json.dumps({**HELLO, "temprature": 1}).encode(), "'temprature'"),
+        (json.dumps({**HELLO, "\ud800": 1}).encode(), "is not supported"),
+        (json.dumps({**HELLO, "temperature": 9}).encode(), "temperature must be between"),
+        (json.dumps({"messages": [{"role": "user", "content": " "}]}).encode(), "write one first"),
+    ],
+)
+async def test_wrong_use_is_one_sentence(client: Client, body: bytes, words: str) -> None:
+    response = await client.http.post(PATH, content=body)
+    assert response.status_code == 400
+    error = response.json()["error"]
+    assert words in error["message"]
+    assert error["type"] == "invalid_request_error"
+    assert client.engine.streams == []
+
+
+async def test_half_a_character_does_no_harm(client: Client) -> None:
+    client.engine.script = "x"
+    body = json.dumps({"messages": [{"role": "user", "content": "\ud83d"}]})
+    assert (await client.http.post(PATH, content=body)).status_code == 200
+
+
+async def test_a_prompt_that_does_not_fit_is_told_with_its_counts(client: Client) -> None:
+    long = [{"role": "user", "content": "x" * 5000}]
+    response = await client.ask(messages=long, stream=True)
+    assert response.status_code == 400
+    error = response.json()["error"]
+    assert error["code"] == "context_length_exceeded"
+    assert "the context holds 4,096" in error["message"]
+
+
+async def test_a_dead_engine_is_a_sentence(client: Client) -> None:
+    client.engine.is_dead = True
+    response = await client.ask()
+    assert response.status_code == 503
+    assert "restart" in response.json()["error"]["message"]
+
+
+async def test_a_model_that_cannot_be_loaded_is_a_sentence(paths: Paths) -> None:
+    from app.services import Services
+
+    services = Services(paths, "/nowhere/model.gguf")
+    app = FastAPI()
+    app.include_router(router(services, KEY))
+    async with httpx.AsyncClient(
+        transport=httpx.ASGITransport(app), base_url="http://app", headers=HEADERS
+    ) as http:
+        response = await http.post(PATH, json=HELLO)
+        assert response.status_code == 503
+        assert "There is no model file at /nowhere/model.gguf" in response.text
+        assert (await http.get("/v1/models")).json()["data"][0]["id"] == "model"
+    await services.close()
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+async def test_a_failure_in_the_middle_is_told(client: Client, streamed: bool) -> None:
+    asking = asyncio.create_task(client.ask(stream=streamed))
+    stream = await client.stream()
+    stream.write("Half")
+    stream.fail(EngineError("The model could not compute this answer."))
+    response = await asking
+    if streamed:
+        assert response.status_code == 200
+        error = events(response)[-1]["error"]
+    else:
+        assert response.status_code == 500
+        error = response.json()["error"]
+    assert error["message"] == "The model could not compute this answer."
+    assert error["type"] == "server_error"
+
+
+async def test_requests_at_once_do_not_mix(client: Client) -> None:
+    asking = [
+        asyncio.create_task(client.ask(messages=[{"role": "user", "content": f"Say {number}"}]))
+        for number in range(4)
+    ]
+    await client.stream(3)
+    tokenizer = (await client.services.chat_model()).loaded.tokenizer
+    for stream in reversed(client.engine.streams):
+        said = b"".join(map(tokenizer.token_bytes, stream.prompt)).decode()
+        stream.end(said[said.index("Say ") + 4])
+    answers = [(await each).json() for each in asking]
+    contents = [each["choices"][0]["message"]["content"] for each in answers]
+    assert contents == ["0", "1", "2", "3"]
+
+
+# With a real server, since only that one has connections to close
+
+
+@asynccontextmanager
+async def served(client: Client) -> AsyncIterator[str]:
+    sock = bind(port=None)
+    ready = asyncio.Event()
+    serving = asyncio.create_task(serve(client.app, sock, ready.set))
+    await ready.wait()
+    yield f"http://127.0.0.1:{sock.getsockname()[1]}"
+    serving.cancel()
+    await asyncio.wait([serving])
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+@pytest.mark.parametrize("has_begun", [False, True])
+async def test_a_caller_who_goes_away_ends_the_answer(
+    client: Client, streamed: bool, has_begun: bool
+) -> None:
+    async with served(client) as url, httpx.AsyncClient(headers=HEADERS) as http:
+        body = {**HELLO, "stream": streamed}
+        asking = asyncio.create_task(http.post(url + PATH, json=body))
+        stream = await client.stream()
+        if has_begun:
+            stream.write("Half")
+            await asyncio.sleep(0.02)
+        asking.cancel()
+        await asyncio.wait([asking])
+        await until(lambda: stream.is_aborted)
+        assert client.engine.num_running == 0
+
+
+async def test_openais_own_client_understands_us(client: Client) -> None:
+    client.engine.script = "<think>Hm.</think>Good day"
+    async with (
+        served(client) as url,
+        openai.AsyncOpenAI(base_url=f"{url}/v1", api_key=KEY, max_retries=0) as theirs,
+    ):
+        ask = theirs.chat.completions.create
+        messages: Any = HELLO["messages"]
+        (model,) = (await theirs.models.list()).data
+        whole = await ask(model=model.id, messages=messages, stop=["END"], seed=1)
+        assert whole.choices[0].message.content == "Good day"
+        assert whole.usage is not None and whole.usage.prompt_tokens_details is not None
+        assert whole.usage.prompt_tokens_details.cached_tokens == 0
+
+        text, usage = "", None
+        async for chunk in await ask(
+            model=model.id, messages=messages, stream=True, stream_options={"include_usage": True}
+        ):
+            if chunk.choices:
+                text += chunk.choices[0].delta.content or ""
+            usage = chunk.usage
+        assert text == "Good day"
+        assert usage is not None and usage.completion_tokens > 0
+
+        with pytest.raises(openai.BadRequestError, match="'best_of'"):
+            await ask(model=model.id, messages=messages, extra_body={"best_of": 2})
+        long: Any = [{"role": "user", "content": "x" * 5000}]
+        with pytest.raises(openai.BadRequestError, match="context holds"):
+            await ask(model=model.id, messages=long)
+        with pytest.raises(openai.AuthenticationError, match="key of this Inglenook"):
+            await theirs.with_options(api_key="wrong").models.list()
+        # A client that stops reading a stream closes it.
+        client.engine.script = None
+        stream = await ask(model=model.id, messages=messages, stream=True)
+        await stream.close()
+        await until(lambda: client.engine.num_running == 0)

@@ -1,0 +1,51 @@
+"""Four folders, in one place when INGLENOOK_HOME says so."""
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from app.paths import Paths
+from engine.errors import HomeError
+
+
+def test_one_variable_moves_everything(home: Path) -> None:
+    paths = Paths.from_environment({"INGLENOOK_HOME": str(home / "näh 🙂")})
+    paths.create()
+    for folder in (paths.data, paths.cache, paths.models, paths.logs):
+        assert folder.parent == home / "näh 🙂"
+        assert folder.is_dir()
+
+
+def test_without_it_each_system_has_its_places() -> None:
+    paths = Paths.from_environment({})
+    assert "inglenook" in str(paths.data)
+    assert paths.models.parent == paths.data
+
+
+def test_a_relative_or_short_place_becomes_absolute() -> None:
+    assert Paths.from_environment({"INGLENOOK_HOME": "here"}).data == Path.cwd() / "here" / "data"
+    assert Paths.from_environment({"INGLENOOK_HOME": "~/x"}).data == Path.home() / "x" / "data"
+    nobody = Paths.from_environment({"INGLENOOK_HOME": "~no-such-user/x"})
+    assert nobody.data == Path.cwd() / "~no-such-user" / "x" / "data"
+
+
+@pytest.mark.skipif(os.name == "nt", reason="there are no modes")
+def test_only_this_user_may_look_inside(paths: Paths) -> None:
+    assert stat.S_IMODE(paths.data.stat().st_mode) == 0o700
+
+
+def test_a_file_in_the_way_is_one_sentence(home: Path) -> None:
+    (home / "file").write_text("")
+    paths = Paths.from_environment({"INGLENOOK_HOME": str(home / "file")})
+    with pytest.raises(HomeError, match="cannot be made .* INGLENOOK_HOME"):
+        paths.create()
+
+
+def test_a_folder_that_cannot_be_written_is_one_sentence(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    with pytest.raises(HomeError, match="cannot be written: make it writable"):
+        Paths.from_environment({"INGLENOOK_HOME": str(home)}).create()

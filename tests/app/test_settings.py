@@ -1,0 +1,93 @@
+"""Saved choices: written whole, read with care, never replaced silently."""
+
+import json
+import os
+import stat
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.settings import Settings, load_settings, save_settings
+from engine.errors import HomeError
+
+CHOSEN = Settings(
+    model="/models/größe 🙂.gguf",
+    context_tokens=4096,
+    default_system_prompt="Sei kurz.",
+    default_sampling={"temperature": 0.2, "stop": ["\n"]},
+)
+
+
+def test_what_is_saved_is_read_again(home: Path) -> None:
+    save_settings(home / "settings.json", CHOSEN)
+    assert load_settings(home / "settings.json") == CHOSEN
+    assert load_settings(home / "settings.json").sampling.stop == ("\n",)
+    assert [each.name for each in home.iterdir()] == ["settings.json"]
+
+
+def test_without_a_file_there_are_defaults(home: Path) -> None:
+    assert load_settings(home / "settings.json") == Settings()
+
+
+def test_the_file_reads_the_same_in_every_encoding(home: Path) -> None:
+    save_settings(home / "settings.json", CHOSEN)
+    assert (home / "settings.json").read_bytes().isascii()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="there are no modes")
+def test_the_file_is_for_this_user_only(home: Path) -> None:
+    save_settings(home / "settings.json", CHOSEN)
+    assert stat.S_IMODE((home / "settings.json").stat().st_mode) == 0o600
+
+
+def test_a_newer_versions_choices_do_no_harm(home: Path) -> None:
+    (home / "settings.json").write_text('{"model": "x.gguf", "theme": "sepia"}')
+    assert load_settings(home / "settings.json") == Settings(model="x.gguf")
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"{",
+        b"[]",
+        b"null",
+        b"\xff\xfe\x00",
+        b"[" * 100_000,
+        *(
+            json.dumps(values).encode()
+            for values in (
+                {"model": 5},
+                {"context_tokens": "many"},
+                {"context_tokens": True},
+                {"default_system_prompt": None},
+                {"default_sampling": []},
+                {"default_sampling": {"temperature": "hot"}},
+                {"default_sampling": {"temperature": 99}},
+                {"default_sampling": {"no_such_control": 1}},
+            )
+        ),
+    ],
+    ids=lambda content: content[:40].decode("latin-1"),
+)
+def test_a_damaged_file_is_one_sentence_and_stays(home: Path, content: bytes) -> None:
+    file = home / "settings.json"
+    file.write_bytes(content)
+    with pytest.raises(HomeError, match="are damaged .*: correct the file, or delete it") as raised:
+        load_settings(file)
+    assert "\n" not in str(raised.value)
+    assert file.read_bytes() == content
+
+
+def test_a_failed_save_keeps_the_old_choices(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = home / "settings.json"
+    save_settings(file, CHOSEN)
+
+    def full(*_: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(HomeError, match="could not be saved .No space left"):
+        save_settings(file, Settings())
+    assert load_settings(file) == CHOSEN
