@@ -1,0 +1,38 @@
+"""What is said survives every terminal."""
+
+import io
+import json
+import sys
+from collections.abc import Callable
+
+import pytest
+
+from app.commands.console import Terminal, write_json
+
+
+def on_a_narrow_terminal(monkeypatch: pytest.MonkeyPatch, say: Callable[[Terminal], None]) -> bytes:
+    """What arrives at a terminal that knows 128 characters."""
+    raw = io.BytesIO()
+    with monkeypatch.context() as patch:
+        stdout = io.TextIOWrapper(raw, encoding="ascii")
+        patch.setattr(sys, "stdout", stdout)
+        say(Terminal())
+    return raw.getvalue()
+
+
+def test_a_narrow_terminal_loses_a_character_and_not_the_answer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    said = on_a_narrow_terminal(monkeypatch, lambda terminal: terminal.write("a🙂b\ud83d\n"))
+    assert said == b"a?b?\n"
+
+
+def test_json_loses_nothing_on_a_narrow_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    value = {"text": "a🙂b"}
+    said = on_a_narrow_terminal(monkeypatch, lambda terminal: write_json(terminal, value))
+    assert json.loads(said) == value
+
+
+def test_a_note_goes_to_standard_error(capsys: pytest.CaptureFixture[str]) -> None:
+    Terminal().note("By the way.")
+    assert capsys.readouterr() == ("", "By the way.\n")

@@ -1,0 +1,105 @@
+"""`generate`: one answer, as it comes or as one object."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from app.commands.carry_out import carry_out
+from app.commands.options import Options
+from engine.errors import EngineError, InvalidParams, UsageError
+from engine.request import FinishReason
+from engine.sampling_params import PRESETS
+from tests.app.commands.console import Recorder
+from tests.fakes_model import FakeModelServices
+from tests.waiting import until
+
+
+async def generate(services: FakeModelServices, **options: Any) -> Recorder:
+    console = Recorder()
+    await carry_out(services, Options(command="generate", **{"text": "Hi", **options}), console)
+    return console
+
+
+async def test_the_answer_is_written(services: FakeModelServices) -> None:
+    console = await generate(services)
+    assert (console.out, console.notes) == ("Good day 🙂\n", [])
+    assert await services.conversations.list() == []
+
+
+async def test_the_answer_as_one_object(services: FakeModelServices) -> None:
+    result = (await generate(services, json=True)).json()
+    assert result["text"] == "Good day 🙂"
+    assert (result["finish_reason"], result["backend"]) == ("stop", "fake")
+    assert result["model"] == "fake-model"
+    assert result["usage"]["completion_tokens"] == result["timings"]["completion_tokens"] == 13
+
+
+async def test_thinking_is_kept_out_of_the_answer(services: FakeModelServices) -> None:
+    services.engine.script = "<think>Hm.</think>Paris."
+    assert (await generate(services)).out == "Paris.\n"
+    result = (await generate(services, json=True)).json()
+    assert (result["text"], result["thinking"]) == ("Paris.", "Hm.")
+
+
+async def test_a_notice_stands_beside_the_answer(services: FakeModelServices) -> None:
+    services.engine.script = None
+    for is_json in (False, True):
+        asking = asyncio.create_task(generate(services, json=is_json))
+        await until(lambda: services.engine.num_running)
+        services.engine.streams[-1].end("x", FinishReason.LENGTH, "The context is full.")
+        console = await asking
+        if is_json:
+            assert console.json()["notice"] == "The context is full."
+            assert console.json()["finish_reason"] == "length"
+        else:
+            assert console.notes == ["The context is full."]
+
+
+async def test_controls_and_presets_reach_the_engine(services: FakeModelServices) -> None:
+    await generate(services, preset="creative", sampling={"seed": 3, "stop": ["a"]})
+    params = services.engine.streams[-1].params
+    assert params.temperature == PRESETS["creative"].temperature
+    assert (params.seed, params.stop) == (3, ("a",))
+
+
+async def test_a_system_prompt_reaches_the_model(services: FakeModelServices) -> None:
+    await generate(services, system="Speak like a pirate.")
+    tokenizer = (await services.chat_model()).loaded.tokenizer
+    prompt = b"".join(map(tokenizer.token_bytes, services.engine.streams[-1].prompt))
+    assert b"pirate" in prompt and b"helpful" not in prompt
+
+
+async def test_a_control_out_of_range_is_refused_before_the_model_is_loaded(
+    services: FakeModelServices,
+) -> None:
+    with pytest.raises(InvalidParams, match="temperature"):
+        await generate(services, sampling={"temperature": 99.0})
+    assert services.loaded_model is None
+
+
+async def test_a_failure_is_its_sentence(services: FakeModelServices) -> None:
+    services.engine.script = None
+    asking = asyncio.create_task(generate(services, json=True))
+    await until(lambda: services.engine.streams)
+    services.engine.streams[-1].fail(EngineError("It failed."))
+    with pytest.raises(EngineError, match="It failed"):
+        await asking
+
+
+async def test_leaving_ends_the_request(services: FakeModelServices) -> None:
+    services.engine.script = None
+    asking = asyncio.create_task(generate(services))
+    await until(lambda: services.engine.streams)
+    asking.cancel()
+    await asyncio.wait([asking])
+    assert services.engine.streams[-1].is_aborted
+
+
+@pytest.mark.parametrize("command", ["generate", "doctor"])
+async def test_another_model_than_the_apps_is_refused(
+    services: FakeModelServices, command: str
+) -> None:
+    options = Options(command=command, text="Hi", model="/another/model.gguf")
+    with pytest.raises(UsageError, match="leave --model out, or quit the app"):
+        await carry_out(services, options, Recorder())

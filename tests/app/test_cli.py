@@ -1,0 +1,225 @@
+"""The command line: what is understood, what is refused, and the code at the end."""
+
+import io
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from app import cli
+from app.cli import main, make_parser, options_of
+from app.commands.options import Options
+from app.history.conversations import Conversations
+from app.history.database import Database
+from app.owner import HomeLock
+from app.paths import Paths
+from engine.errors import HomeError, UsageError
+
+
+@pytest.fixture(autouse=True)
+def in_this_home(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("INGLENOOK_HOME", str(home))
+
+
+def parse(*arguments: str) -> Options:
+    return options_of(make_parser().parse_args(arguments))
+
+
+async def store(paths: Paths, title: str) -> str:
+    with Database(paths.database) as database:
+        return (await Conversations(database).create(title)).conversation_id
+
+
+def test_options_become_values() -> None:
+    options = parse("generate", "Hi", "--top-k", "5", "--temperature", "0", "--stop", "a", "--json")
+    assert options == Options(
+        command="generate",
+        text="Hi",
+        json=True,
+        sampling={"top_k": 5, "temperature": 0.0, "stop": ["a"]},
+    )
+    assert parse("generate", "Hi", "--seed", "0").sampling == {"seed": 0}
+    assert parse("chats", "delete", "a", "b", "--yes").ids == ("a", "b")
+
+
+def test_files_become_absolute(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(home)
+    (home / "m.gguf").touch()
+    assert parse("chats", "import", "x.json").file == str(Path.cwd() / "x.json")
+    assert parse("generate", "Hi", "--model", "m.gguf").model == str(Path.cwd() / "m.gguf")
+    assert parse("generate", "Hi", "--model", "starter").model == "starter"
+    assert parse("generate", "Hi", "--model", "~no-such-user/x").model == "~no-such-user/x"
+
+
+def standard_input(monkeypatch: pytest.MonkeyPatch, data: bytes) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data), encoding="ascii"))
+
+
+@pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"])
+def test_standard_input_is_utf8_whatever_the_terminal_says(
+    monkeypatch: pytest.MonkeyPatch, mark: bytes
+) -> None:
+    standard_input(monkeypatch, mark + "Grüße 🙂\r\nZwei".encode())
+    assert parse("generate", "-").text == "Grüße 🙂\nZwei"
+
+
+def test_a_standard_input_of_something_else_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    standard_input(monkeypatch, b"\xff\xfe")
+    with pytest.raises(UsageError, match="not a text in UTF-8"):
+        parse("generate", "-")
+
+
+@pytest.mark.parametrize("text", ["", " \n"])
+def test_an_empty_text_is_refused(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    with pytest.raises(UsageError, match="nothing to answer"):
+        parse("generate", text)
+    standard_input(monkeypatch, text.encode())
+    with pytest.raises(UsageError, match="nothing to answer"):
+        parse("generate", "-")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["fly"],
+        ["generate"],
+        ["generate", "Hi", "--top-k", "many"],
+        ["generate", "Hi", "--preset", "wild"],
+        ["generate", "Hi", "--schema", "x.json"],
+        ["chats"],
+        ["chats", "fly"],
+        ["chats", "show"],
+        ["models", "download"],
+        ["run", "--port", "0"],
+        ["run", "--port", "99999"],
+        ["run", "--share"],
+        ["--no-such-option"],
+        ["serve"],
+    ],
+    ids=" ".join,
+)
+def test_wrong_use_is_one_line_and_code_2(
+    arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as raised:
+        main(arguments)
+    assert raised.value.code == 2
+    out, error = capsys.readouterr()
+    assert out == ""
+    assert error.count("\n") == 1 and "--help" in error
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["generate", "Hi", "--temperature", "99"], "temperature must be between"),
+        (["generate", "Hi", "--temperature", "nan"], "temperature must be between"),
+        (["generate", "Hi", "--stop", ""], "must not be empty"),
+        (["generate", " "], "nothing to answer"),
+        (["run", "--host", "0.0.0.0"], "listens on this machine only"),
+        (["chats", "delete", "x"], "--yes"),
+    ],
+)
+def test_wrong_values_are_one_sentence_and_code_2(
+    arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(arguments) == 2
+    out, error = capsys.readouterr()
+    assert (out, error.count("\n")) == ("", 1)
+    assert words in error
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["chats", "show", "nobody"], "There is no conversation nobody"),
+        (["chats", "import", "/nowhere.json"], "/nowhere.json cannot be read"),
+        (["models", "info", "/nowhere.gguf"], "There is no model file at /nowhere.gguf"),
+        (["generate", "Hi", "--model", "/nowhere.gguf"], "There is no model file"),
+        (["generate", "Hi", "--model", "/"], "cannot be read"),
+    ],
+)
+def test_a_failure_is_one_sentence_and_code_1(
+    arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(arguments) == 1
+    out, error = capsys.readouterr()
+    assert (out, error.count("\n")) == ("", 1)
+    assert words in error
+
+
+def test_a_fault_of_the_system_is_one_sentence(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def full(_: Options) -> int:
+        raise OSError(28, "No space left on device", "/home/x")
+
+    monkeypatch.setattr(cli, "run_command", full)
+    assert main(["chats", "list"]) == 1
+    assert capsys.readouterr().err == "This could not be done: No space left on device (/home/x).\n"
+
+
+async def test_the_history_is_read_without_an_app(
+    paths: Paths, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one = await store(paths, "Größe 🙂")
+    done = subprocess.run(
+        [sys.executable, "-m", "app.cli", "chats", "list", "--json"],
+        capture_output=True,
+        env={**os.environ, "PYTHONIOENCODING": "ascii", "LC_ALL": "C"},
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
+    (chat,) = json.loads(done.stdout)["chats"]
+    assert (chat["id"], chat["title"]) == (one, "Größe 🙂")
+
+
+def test_a_home_that_is_held_and_does_not_answer_is_one_sentence(
+    paths: Paths, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(cli, "COMMAND_PATIENCE_S", 0)
+    with HomeLock(paths) as lock:
+        lock.try_acquire()
+        assert main(["chats", "list"]) == 1
+    assert "does not answer" in capsys.readouterr().err
+
+
+def test_without_a_command_the_app_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[object, ...]] = []
+
+    def run(*arguments: object) -> int:
+        asked.append(arguments)
+        raise HomeError("Not today.")
+
+    monkeypatch.setattr("app.run.run", run)
+    assert main([]) == 1
+    assert main(["--no-open", "--port", "8000"]) == 1
+    assert asked == [("127.0.0.1", None, "", True), ("127.0.0.1", 8000, "", False)]
+
+
+def test_help_is_no_failure(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as raised:
+        main(["--help"])
+    assert raised.value.code == 0
+    assert "generate" in capsys.readouterr().out
+
+
+WHAT_IS_LOADED = """
+import sys
+from app.cli import main
+code = main({arguments!r})
+heavy = {{"gradio", "fastapi", "uvicorn", "llama_cpp", "torch", "huggingface_hub", "starlette"}}
+print(code, sorted(heavy & set(sys.modules)), file=sys.stderr)
+"""
+
+
+@pytest.mark.parametrize("arguments", [["chats", "list"], ["models", "list", "--json"]])
+def test_a_small_command_loads_nothing_large(arguments: list[str]) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", WHAT_IS_LOADED.format(arguments=arguments)],
+        capture_output=True,
+        text=True,
+    )
+    assert done.stderr.splitlines()[-1] == "0 []"
