@@ -27,9 +27,6 @@ from engine.errors import InglenookError, ModelNotFound
 
 logger = logging.getLogger(__name__)
 
-UNDO_S = 900.0
-"""How long a deleted conversation can be brought back while the app runs."""
-
 
 class Services:
     """Everything of one home. Owned by the event loop of the process that owns the home.

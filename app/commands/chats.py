@@ -46,11 +46,13 @@ async def list_chats(services: Services, options: Options, console: Console) -> 
 async def search_chats(services: Services, options: Options, console: Console) -> None:
     hits = await services.search(options.text)
     if options.json:
-        rows = [
-            {**_chat(hit.conversation), "message_id": hit.message_id, "snippet": hit.snippet}
-            for hit in hits
-        ]
-        write_json(console, {"chats": rows})
+        # Each conversation once, where its best hit stands.
+        rows: dict[str, dict[str, Any]] = {}
+        for hit in hits:
+            chat = _chat(hit.conversation)
+            row = rows.setdefault(chat["id"], {**chat, "matches": []})
+            row["matches"].append({"message_id": hit.message_id, "snippet": hit.snippet})
+        write_json(console, {"chats": list(rows.values())})
         return
     for hit in hits:
         console.write(_line(hit.conversation) + f"    {hit.snippet}\n")

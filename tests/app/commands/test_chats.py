@@ -54,7 +54,8 @@ async def test_what_was_said_is_found(services: FakeModelServices) -> None:
     console = await chats(services, "search", text="lighthouse")
     assert one in console.out and "Something" not in console.out
     rows = (await chats(services, "search", text="lighthouse", json=True)).json()["chats"]
-    assert {row["id"] for row in rows} == {one}
+    # The title and the message hold it: one conversation with two matches.
+    assert [(row["id"], len(row["matches"])) for row in rows] == [(one, 2)]
     assert (await chats(services, "search", text="nowhere")).notes == [
         "Nothing was found for 'nowhere'."
     ]
