@@ -23,14 +23,16 @@ def told(handler: Callable[P, Awaitable[T]]) -> Callable[P, Awaitable[T]]:
         try:
             return await handler(*args, **kwargs)
         except InglenookError as error:
-            raise gr.Error(str(error), print_exception=False, title="", duration=12) from error
+            raise gr.Error(
+                str(error), print_exception=False, title="That did not work", duration=12
+            ) from error
         except Exception as error:
             log.exception("A handler of the page failed")
             raise gr.Error(
                 f"Something unexpected happened ({type(error).__name__}); nothing was lost. The log"
                 " has the details.",
                 print_exception=False,
-                title="",
+                title="That did not work",
                 duration=12,
             ) from error
 

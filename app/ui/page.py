@@ -15,25 +15,21 @@ from engine.errors import NotFound
 
 STATIC = Path(__file__).parent / "static"
 
-AT_ONCE: dict[str, Any] = {
-    "queue": False,
-    "api_visibility": "private",
-    "show_progress": "hidden",
-}
+QUIET: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden"}
 # Gradio's default of one run at a time would make a second tab wait for the first.
-FOLLOWING: dict[str, Any] = {
-    "concurrency_limit": None,
-    "trigger_mode": "multiple",
-    "api_visibility": "private",
-    "show_progress": "hidden",
-}
-WHILE_TYPING = AT_ONCE | {"trigger_mode": "always_last"}
+ACTING = QUIET | {"concurrency_limit": None}
+FOLLOWING = ACTING | {"trigger_mode": "multiple"}
+WHILE_TYPING = ACTING | {"trigger_mode": "always_last"}
+# Past the queue: cannot be kept waiting. Its errors are not shown, so nothing that can fail.
+AT_ONCE = QUIET | {"queue": False}
 
 
 def head() -> str:
-    """The script of the page, for the head: the security policy allows no compiled handlers."""
+    """Style and script of the page. In the head: handlers compiled from strings are not allowed
+    by the security policy, and a style given as `css` is doubled by Gradio."""
+    style = (STATIC / "page.css").read_text(encoding="utf-8")
     script = (STATIC / "page.js").read_text(encoding="utf-8")
-    return f'<meta name="color-scheme" content="light dark"><script>{script}</script>'
+    return f"<style>{style}</style><script>{script}</script>"
 
 
 def build(services: Services) -> gr.Blocks:
@@ -64,72 +60,72 @@ def build(services: Services) -> gr.Blocks:
         @told
         async def refreshed(query: str, conversation_id: str | None) -> tuple[Any, ...]:
             found = await _find(services, conversation_id)
-            return *(await sidebar.refresh(query, conversation_id)), *header.show(found)
+            listed = await sidebar.refresh(query, conversation_id)
+            return *listed, *header.show(found), conversation_id
 
         opening = [conversation, num_shown, header.row, header.title, *settings.outputs]
-        refreshing = [sidebar.list, sidebar.nothing, header.row, header.title]
+        refreshing = [sidebar.list, sidebar.nothing, header.row, header.title, last]
 
         def follow_after(event: Any) -> None:
             event.success(chat.follow, [conversation, num_shown], chat.outputs, **FOLLOWING)
-            event.success(refreshed, [sidebar.search, conversation], refreshing, **AT_ONCE)
+            event.success(refreshed, [sidebar.search, conversation], refreshing, **ACTING)
 
         def open_after(event: Any) -> None:
-            follow_after(event.success(opened, conversation, opening, **AT_ONCE))
+            follow_after(event.success(opened, conversation, opening, **ACTING))
 
         blocks.unload(chat.leave)
         follow_after(blocks.load(opened, last, opening, **AT_ONCE))
-        conversation.change(lambda value: value, conversation, last, **AT_ONCE)
 
-        follow_after(sidebar.list.input(opened, sidebar.list, opening, **AT_ONCE))
-        open_after(sidebar.new.click(lambda: None, None, conversation, **AT_ONCE))
-        sidebar.search.input(refreshed, [sidebar.search, conversation], refreshing, **WHILE_TYPING)
+        follow_after(sidebar.list.input(opened, sidebar.list, opening, **ACTING))
+        open_after(sidebar.new.click(lambda: None, None, conversation, **ACTING))
+        sidebar.search.change(refreshed, [sidebar.search, conversation], refreshing, **WHILE_TYPING)
 
         for event in (header.title.submit, header.title.blur):
-            event(header.rename, [conversation, header.title], header.title, **AT_ONCE).success(
-                refreshed, [sidebar.search, conversation], refreshing, **AT_ONCE
+            event(header.rename, [conversation, header.title], header.title, **ACTING).success(
+                refreshed, [sidebar.search, conversation], refreshing, **ACTING
             )
         open_after(
             header.delete.click(
                 header.delete_conversation,
                 conversation,
                 [conversation, deleted, header.undo_bar, header.deleted],
-                **AT_ONCE,
+                **ACTING,
             )
         )
         open_after(
             header.undo.click(
-                header.undo_delete, deleted, [conversation, deleted, header.undo_bar], **AT_ONCE
+                header.undo_delete, deleted, [conversation, deleted, header.undo_bar], **ACTING
             )
         )
-        header.dismiss.click(lambda: gr.update(visible=False), None, header.undo_bar, **AT_ONCE)
+        header.dismiss.click(lambda: gr.update(visible=False), None, header.undo_bar, **ACTING)
 
         sent = [chat.composer, conversation]
         follow_after(
             chat.composer.submit(
-                chat.send, [chat.composer, conversation, *settings.choices], sent, **AT_ONCE
+                chat.send, [chat.composer, conversation, *settings.choices], sent, **ACTING
             )
         )
         follow_after(
             chat.chatbot.example_select(
-                chat.send_example, [conversation, *settings.choices], sent, **AT_ONCE
+                chat.send_example, [conversation, *settings.choices], sent, **ACTING
             )
         )
         chat.composer.stop(chat.stop, conversation, None, **AT_ONCE)
-        follow_after(chat.regenerate.click(chat.regenerate_answer, conversation, None, **AT_ONCE))
+        follow_after(chat.regenerate.click(chat.regenerate_answer, conversation, None, **ACTING))
         follow_after(
-            chat.earlier.click(lambda shown: shown + WINDOW, num_shown, num_shown, **AT_ONCE)
+            chat.earlier.click(lambda shown: shown + WINDOW, num_shown, num_shown, **ACTING)
         )
 
         saving = [conversation, *settings.choices]
-        settings.system_prompt.blur(settings.save, saving, settings.preset, **AT_ONCE)
+        settings.system_prompt.blur(settings.save, saving, settings.preset, **ACTING)
         for control in settings.sampling:
             control.input(settings.save, saving, settings.preset, **WHILE_TYPING)
         settings.preset.input(
             settings.take_preset,
-            [settings.preset, settings.sampling[1], settings.seed],
+            [settings.preset, settings.max_tokens, settings.seed],
             settings.sampling,
-            **AT_ONCE,
-        ).success(settings.save, saving, settings.preset, **AT_ONCE)
+            **ACTING,
+        ).success(settings.save, saving, settings.preset, **ACTING)
     return blocks
 
 

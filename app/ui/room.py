@@ -1,14 +1,12 @@
-"""What the page asks of the rest of the app: the shapes behind its handlers.
+"""What the page asks of the chat room: answers as jobs, which outlive the page that shows them."""
 
-page -> Conversations     what was said, by id
-     -> Jobs              answers being written; they outlive the page that follows them
-"""
+from collections.abc import AsyncIterator
+from typing import Protocol
 
-from collections.abc import AsyncIterator, Mapping, Sequence
-from typing import Any, Protocol
-
-from app.chat.message import Conversation, Message
-from engine.sampling_params import SamplingParams
+from app.chat.message import Message
+from app.history.conversations import Conversations
+from app.history.database import Database
+from app.settings import Settings
 
 
 class Answer(Protocol):
@@ -23,60 +21,27 @@ class Answer(Protocol):
 
 
 class Job(Protocol):
-    @property
-    def conversation_id(self) -> str: ...
+    """An answer on its way. Closing what `follow` gives ends the watching, not the job."""
+
     @property
     def answer(self) -> Answer: ...
     def follow(self, hz: float = 8.0) -> AsyncIterator[Answer]: ...
 
 
 class Jobs(Protocol):
+    """The answers being written, at most one for each conversation."""
+
     def get(self, conversation_id: str) -> Job | None: ...
     async def send(self, conversation_id: str, text: str) -> Job: ...
     async def regenerate(self, conversation_id: str) -> Job: ...
     def stop(self, conversation_id: str) -> None: ...
 
 
-class Conversations(Protocol):
-    async def create(
-        self,
-        title: str = "",
-        system_prompt: str = "",
-        sampling: Mapping[str, Any] | None = None,
-    ) -> Conversation: ...
-    async def get(self, conversation_id: str) -> Conversation: ...
-    async def list(self, limit: int = 200, offset: int = 0) -> Sequence[Conversation]: ...
-    async def rename(self, conversation_id: str, title: str) -> None: ...
-    async def set_system_prompt(self, conversation_id: str, text: str) -> None: ...
-    async def set_sampling(self, conversation_id: str, sampling: Mapping[str, Any]) -> None: ...
-    async def delete(self, conversation_id: str) -> None: ...
-    async def restore(self, conversation_id: str) -> None: ...
-    async def purge(self, conversation_id: str) -> None: ...
-    async def messages(
-        self, conversation_id: str, limit: int | None = None
-    ) -> Sequence[Message]: ...
-    async def num_messages(self, conversation_id: str) -> int: ...
-
-
-class Hit(Protocol):
-    """A conversation that holds what was searched for, and the words around it."""
-
-    @property
-    def conversation(self) -> Conversation: ...
-    @property
-    def snippet(self) -> str: ...
-
-
-class Settings(Protocol):
-    """The choices a new conversation starts with."""
-
-    @property
-    def default_system_prompt(self) -> str: ...
-    @property
-    def sampling(self) -> SamplingParams: ...
-
-
 class Services(Protocol):
+    """The part of the app's services that the page uses."""
+
+    @property
+    def database(self) -> Database: ...
     @property
     def conversations(self) -> Conversations: ...
     @property
@@ -87,4 +52,3 @@ class Services(Protocol):
     def model_name(self) -> str: ...
     @property
     def is_starter_model(self) -> bool: ...
-    async def search(self, query: str) -> Sequence[Hit]: ...

@@ -77,6 +77,7 @@ class SettingsPanel:
                 minimum=0,
             )
         gr.Markdown("These count for this conversation, from its next answer on.")
+        self.max_tokens = sliders[NAMES.index("max_tokens")]
         self.sampling = [*sliders, self.seed]
         self.choices = [self.system_prompt, *self.sampling]
         self.outputs = [self.preset, *self.choices]

@@ -5,6 +5,7 @@ from typing import Any
 import gradio as gr
 
 from app.chat.message import Conversation
+from app.history.search import search
 from app.ui.boundary import told
 from app.ui.render import show_verbatim
 from app.ui.room import Services
@@ -57,10 +58,9 @@ class Sidebar:
     async def _found(self, query: str) -> list[tuple[str, str]]:
         """One entry for each conversation with a hit: its title, and the words that were found."""
         entries: dict[str, str] = {}
-        for hit in await self.services.search(query):
-            snippet = " ".join(hit.snippet.split())
+        for hit in await search(self.services.database, query):
             entries.setdefault(
-                hit.conversation.conversation_id, f"{title_of(hit.conversation)}\n{snippet}"
+                hit.conversation.conversation_id, f"{title_of(hit.conversation)}\n{hit.snippet}"
             )
         return [(label, conversation_id) for conversation_id, label in entries.items()]
 

