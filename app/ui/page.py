@@ -77,7 +77,9 @@ def build(services: Services) -> gr.Blocks:
         follow_after(blocks.load(opened, last, opening, **AT_ONCE))
 
         follow_after(sidebar.list.input(opened, sidebar.list, opening, **ACTING))
-        open_after(sidebar.new.click(lambda: None, None, conversation, **ACTING))
+        open_after(
+            sidebar.new.click(lambda: (None, None), None, [conversation, sidebar.list], **ACTING)
+        )
         sidebar.search.change(refreshed, [sidebar.search, conversation], refreshing, **WHILE_TYPING)
 
         for event in (header.title.submit, header.title.blur):
