@@ -196,7 +196,7 @@ class Chat:
         return await self.send(example.value["text"], conversation_id, *choices)
 
     @told
-    async def regenerate_answer(self, conversation_id: str) -> None:
+    async def answer_again(self, conversation_id: str) -> None:
         await self.services.jobs.regenerate(conversation_id)
 
     @told
@@ -204,5 +204,5 @@ class Chat:
         if conversation_id:
             self.services.jobs.stop(conversation_id)
 
-    def leave(self, request: gr.Request) -> None:
+    async def leave(self, request: gr.Request) -> None:
         self.tabs.leave(str(request.session_hash))

@@ -33,108 +33,134 @@ def head() -> str:
 
 
 def build(services: Services) -> gr.Blocks:
-    """The whole page. Per tab: which conversation is open, how much of it, what was deleted."""
+    """The whole page."""
     blocks = gr.Blocks(
         title="Inglenook", fill_height=True, fill_width=True, analytics_enabled=False
     )
     with blocks:
-        # The browser may forge this; it is only an id, and it is looked up again.
-        last = gr.BrowserState(None, storage_key="inglenook_last", secret="inglenook")
-        conversation = gr.State(None)
-        num_shown = gr.State(WINDOW)
-        deleted = gr.State(None)
-        with gr.Sidebar(width=280, elem_id="left"):
-            sidebar = Sidebar(services)
-        with gr.Sidebar(width=320, position="right", open=False, elem_id="right"):
-            settings = SettingsPanel(services)
-        with gr.Column(elem_id="middle", scale=1):
-            header = Header(services)
-            chat = Chat(services, settings)
-
-        @told
-        async def opened(conversation_id: str | None) -> tuple[Any, ...]:
-            found = await _find(services, conversation_id)
-            found_id = found.conversation_id if found else None
-            return found_id, WINDOW, *header.show(found), *settings.show(found)
-
-        @told
-        async def refreshed(query: str, conversation_id: str | None) -> tuple[Any, ...]:
-            found = await _find(services, conversation_id)
-            listed = await sidebar.refresh(query, conversation_id)
-            return *listed, *header.show(found), conversation_id
-
-        opening = [conversation, num_shown, header.row, header.title, *settings.outputs]
-        refreshing = [sidebar.list, sidebar.nothing, header.row, header.title, last]
-
-        def follow_after(event: Any) -> None:
-            event.success(chat.follow, [conversation, num_shown], chat.outputs, **FOLLOWING)
-            event.success(refreshed, [sidebar.search, conversation], refreshing, **ACTING)
-
-        def open_after(event: Any) -> None:
-            follow_after(event.success(opened, conversation, opening, **ACTING))
-
-        blocks.unload(chat.leave)
-        follow_after(blocks.load(opened, last, opening, **AT_ONCE))
-
-        follow_after(sidebar.list.input(opened, sidebar.list, opening, **ACTING))
-        open_after(
-            sidebar.new.click(lambda: (None, None), None, [conversation, sidebar.list], **ACTING)
-        )
-        sidebar.search.change(refreshed, [sidebar.search, conversation], refreshing, **WHILE_TYPING)
-
-        for event in (header.title.submit, header.title.blur):
-            event(header.rename, [conversation, header.title], header.title, **ACTING).success(
-                refreshed, [sidebar.search, conversation], refreshing, **ACTING
-            )
-        open_after(
-            header.delete.click(
-                header.delete_conversation,
-                conversation,
-                [conversation, deleted, header.undo_bar, header.deleted],
-                **ACTING,
-            )
-        )
-        open_after(
-            header.undo.click(
-                header.undo_delete, deleted, [conversation, deleted, header.undo_bar], **ACTING
-            )
-        )
-        header.dismiss.click(lambda: gr.update(visible=False), None, header.undo_bar, **ACTING)
-
-        sent = [chat.composer, conversation]
-        follow_after(
-            chat.composer.submit(
-                chat.send, [chat.composer, conversation, *settings.choices], sent, **ACTING
-            )
-        )
-        follow_after(
-            chat.chatbot.example_select(
-                chat.send_example, [conversation, *settings.choices], sent, **ACTING
-            )
-        )
-        chat.composer.stop(chat.stop, conversation, None, **AT_ONCE)
-        follow_after(chat.regenerate.click(chat.regenerate_answer, conversation, None, **ACTING))
-        follow_after(
-            chat.earlier.click(lambda shown: shown + WINDOW, num_shown, num_shown, **ACTING)
-        )
-
-        saving = [conversation, *settings.choices]
-        settings.system_prompt.blur(settings.save, saving, settings.preset, **ACTING)
-        for control in settings.sampling:
-            control.input(settings.save, saving, settings.preset, **WHILE_TYPING)
-        settings.preset.input(
-            settings.take_preset,
-            [settings.preset, settings.max_tokens, settings.seed],
-            settings.sampling,
-            **ACTING,
-        ).success(settings.save, saving, settings.preset, **ACTING)
+        page = Page(services)
+        page.opens(blocks)
+        page.lists()
+        page.names_and_deletes()
+        page.chats()
+        page.chooses()
     return blocks
 
 
-async def _find(services: Services, conversation_id: str | None) -> Conversation | None:
-    if conversation_id is None:
-        return None
-    try:
-        return await services.conversations.get(conversation_id)
-    except NotFound:
-        return None
+class Page:
+    """The widgets, what a tab remembers, and the wires between them; built inside Blocks.
+
+    A tab remembers which conversation is open, how much of it is shown, and what was deleted.
+    """
+
+    def __init__(self, services: Services) -> None:
+        self.services = services
+        # The browser may forge this; it is only an id, and it is looked up again.
+        self.last = gr.BrowserState(None, storage_key="inglenook_last", secret="inglenook")
+        self.conversation = gr.State(None)
+        self.num_shown = gr.State(WINDOW)
+        self.deleted = gr.State(None)
+        with gr.Sidebar(width=280, elem_id="left"):
+            self.sidebar = Sidebar(services)
+        with gr.Sidebar(width=320, position="right", open=False, elem_id="right"):
+            self.settings = SettingsPanel(services)
+        with gr.Column(elem_id="middle", scale=1):
+            self.header = Header(services)
+            self.chat = Chat(services, self.settings)
+        heading = [self.header.row, self.header.title]
+        self.opening = [self.conversation, self.num_shown, *heading, *self.settings.outputs]
+
+    @told
+    async def open(self, conversation_id: str | None) -> tuple[Any, ...]:
+        """Values for `opening`; an id that is gone opens a new chat."""
+        found = await self._find(conversation_id)
+        found_id = found.conversation_id if found else None
+        return found_id, WINDOW, *self.header.show(found), *self.settings.show(found)
+
+    async def arrive(self, last_id: str | None, conversation_id: str | None) -> tuple[Any, ...]:
+        """As `open`, for a tab that loads; who was quick may have begun a conversation."""
+        return await self.open(conversation_id or last_id)
+
+    @told
+    async def refresh(self, query: str, conversation_id: str | None) -> tuple[Any, ...]:
+        """The list, and what the browser remembers as open."""
+        return *(await self.sidebar.refresh(query, conversation_id)), conversation_id
+
+    @told
+    async def name(self, conversation_id: str | None) -> tuple[Any, ...]:
+        """A first message gives a conversation its title."""
+        return self.header.show(await self._find(conversation_id))
+
+    async def _find(self, conversation_id: str | None) -> Conversation | None:
+        if conversation_id is None:
+            return None
+        try:
+            return await self.services.conversations.get(conversation_id)
+        except NotFound:
+            return None
+
+    def opens(self, blocks: gr.Blocks) -> None:
+        known = [self.last, self.conversation]
+        self._then_follow(blocks.load(self.arrive, known, self.opening, **ACTING))
+        blocks.unload(self.chat.leave)
+
+    def lists(self) -> None:
+        sidebar = self.sidebar
+        self._then_follow(sidebar.list.input(self.open, sidebar.list, self.opening, **ACTING))
+        marked = [self.conversation, sidebar.list]
+        self._then_open(sidebar.new.click(lambda: (None, None), None, marked, **ACTING))
+        self._refreshing(sidebar.search.change, WHILE_TYPING)
+
+    def names_and_deletes(self) -> None:
+        header, conversation = self.header, self.conversation
+        for event in (header.title.submit, header.title.blur):
+            titled = [conversation, header.title]
+            renamed = event(header.rename, titled, header.title, **ACTING)
+            self._refreshing(renamed.success, ACTING)
+        gone = [conversation, self.deleted, header.undo_bar, header.deleted]
+        self._then_open(
+            header.delete.click(header.delete_conversation, conversation, gone, **ACTING)
+        )
+        back = [conversation, self.deleted, header.undo_bar]
+        self._then_open(header.undo.click(header.undo_delete, self.deleted, back, **ACTING))
+        header.dismiss.click(lambda: gr.update(visible=False), None, header.undo_bar, **ACTING)
+
+    def chats(self) -> None:
+        chat, conversation, choices = self.chat, self.conversation, self.settings.choices
+        sent = [chat.composer, conversation]
+        given = [chat.composer, conversation, *choices]
+        self._then_answer(chat.composer.submit(chat.send, given, sent, **ACTING))
+        given = [conversation, *choices]
+        self._then_answer(chat.chatbot.example_select(chat.send_example, given, sent, **ACTING))
+        chat.composer.stop(chat.stop, conversation, None, **AT_ONCE)
+        self._then_follow(chat.regenerate.click(chat.answer_again, conversation, None, **ACTING))
+        more = self.num_shown
+        self._then_follow(chat.earlier.click(lambda shown: shown + WINDOW, more, more, **ACTING))
+
+    def chooses(self) -> None:
+        settings = self.settings
+        given = [self.conversation, *settings.choices]
+        settings.system_prompt.blur(settings.save, given, settings.preset, **ACTING)
+        for control in settings.sampling:
+            control.input(settings.save, given, settings.preset, **WHILE_TYPING)
+        kept = [settings.preset, settings.max_tokens, settings.seed]
+        taken = settings.preset.input(settings.take_preset, kept, settings.sampling, **ACTING)
+        taken.success(settings.save, given, settings.preset, **ACTING)
+
+    def _refreshing(self, event: Any, how: dict[str, Any]) -> None:
+        sidebar = self.sidebar
+        given = [sidebar.search, self.conversation]
+        event(self.refresh, given, [sidebar.list, sidebar.nothing, self.last], **how)
+
+    def _then_follow(self, event: Any) -> None:
+        given = [self.conversation, self.num_shown]
+        event.success(self.chat.follow, given, self.chat.outputs, **FOLLOWING)
+        self._refreshing(event.success, ACTING)
+
+    def _then_open(self, event: Any) -> None:
+        self._then_follow(event.success(self.open, self.conversation, self.opening, **ACTING))
+
+    def _then_answer(self, event: Any) -> None:
+        heading = [self.header.row, self.header.title]
+        event.success(self.name, self.conversation, heading, **ACTING)
+        self._then_follow(event)
