@@ -13,7 +13,6 @@ signal back before it looks into the inbox: whichever comes first, none is lost.
 import asyncio
 import logging
 import time
-from contextlib import suppress
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from threading import Thread
@@ -75,11 +74,13 @@ class OutputStream:
         if not self._is_over:
             self._engine.abort(self._request_id)
 
-    def send(self, item: RequestOutput | InglenookError) -> None:
-        """For the engine thread: never waits."""
-        # A loop that was closed has no reader left to tell.
-        with suppress(RuntimeError):
+    def send(self, item: RequestOutput | InglenookError) -> bool:
+        """For the engine thread: never waits. False: the reader's loop was closed."""
+        try:
             self._loop.call_soon_threadsafe(self._outputs.put_nowait, item)
+        except RuntimeError:
+            return False
+        return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +141,8 @@ class AsyncEngine:
             raise UsageError("There is nothing to answer: the prompt is empty.")
         if len(prompt) >= self.max_request_tokens:
             raise PromptTooLong(len(prompt), self.max_request_tokens)
+        if not 0 <= min(prompt) <= max(prompt) < self._engine.num_vocabulary:
+            raise UsageError("The prompt has tokens of another model: send the message again.")
         request = Request(list(prompt), params)
         stream = OutputStream(self, request.request_id)
         self._inbox.put(Submit(request, stream))
@@ -197,8 +200,10 @@ class AsyncEngine:
             self._streams.pop(output.request_id).send(output.error)
         elif output.finish_reason is not None:
             self._streams.pop(output.request_id).send(output)
-        else:
-            self._streams[output.request_id].send(output)
+        elif not self._streams[output.request_id].send(output):
+            # Nobody can read the rest, nor abort it.
+            self._engine.abort_request(output.request_id)
+            del self._streams[output.request_id]
 
     def _die(self, death: BaseException) -> None:
         """Fail every open stream, and whatever is still in the inbox."""

@@ -57,6 +57,10 @@ class Engine:
     def num_waiting(self) -> int:
         return self._scheduler.num_waiting
 
+    @property
+    def num_vocabulary(self) -> int:
+        return self._tokenizer.num_tokens
+
     def add_request(self, request: Request) -> None:
         """Queue a request whose prompt fits; the caller has checked that."""
         self._generations[request.request_id] = Generation(
