@@ -9,6 +9,7 @@ import sys
 from typing import Any
 
 import numpy as np
+import psutil
 from numpy.typing import NDArray
 
 from engine.backends.llama_cpp.library import bindings, collected_log
@@ -31,6 +32,7 @@ class LlamaContext:
         self, model: LlamaModel, *, num_cells: int, num_sequences: int, max_batch_tokens: int
     ) -> None:
         self._model = model
+        _check_memory(model, num_cells)
         params = bindings.llama_context_default_params()
         params.n_ctx = num_cells
         params.n_batch = params.n_ubatch = max_batch_tokens
@@ -52,6 +54,7 @@ class LlamaContext:
         self._num_sequences = num_sequences
         self._max_batch_tokens: int = min(max_batch_tokens, bindings.llama_n_batch(self._pointer))
         self._num_vocabulary = model.vocabulary.num_tokens
+        self._num_rows = 0
         self.computing = Spent()
         self._make_batch()
         self._install_abort_flag()
@@ -88,9 +91,11 @@ class LlamaContext:
         bindings.llama_memory_seq_rm(self._memory, sequence_id, -1, -1)
 
     def clear(self) -> None:
+        self._check_open()
         bindings.llama_memory_clear(self._memory, True)
 
     def set_threads(self, count: int) -> None:
+        self._check_open()
         bindings.llama_set_n_threads(self._pointer, count, count)
 
     def decode(self, parts: list[tuple[int, int, list[int], bool]]) -> int:
@@ -110,6 +115,8 @@ class LlamaContext:
             if held != position:
                 raise BrokenCall(f"sequence {sequence_id} holds {held} tokens, not {position}")
             seen.add(sequence_id)
+            if min(token_ids) < 0 or max(token_ids) >= self._num_vocabulary:
+                raise BrokenCall(f"a token outside the vocabulary of {self._num_vocabulary:,}")
             self._tokens[start:end] = token_ids
             self._sequences[start:end] = sequence_id
             if end - start == 1:
@@ -117,18 +124,20 @@ class LlamaContext:
             else:
                 self._positions[start:end] = np.arange(position, position + end - start)
             self._wanted[end - 1] = wants_logits
-        ids = self._tokens[:end]
-        if end == 0 or ids.min() < 0 or ids.max() >= self._num_vocabulary:
-            raise BrokenCall("an empty batch, or a token outside the vocabulary")
+        if end == 0:
+            raise BrokenCall("an empty batch")
         self._batch.n_tokens = end
         with self.computing:
-            return int(bindings.llama_decode(self._pointer, self._batch))
+            code = int(bindings.llama_decode(self._pointer, self._batch))
+        self._num_rows = sum(wants_logits for *_, wants_logits in parts) if code == 0 else 0
+        return code
 
     def logits(self, num_rows: int) -> NDArray[np.float32]:
         """`[num_rows, num_vocabulary]`: llama.cpp's own memory, valid until the next decode."""
+        self._check_open()
+        if num_rows != self._num_rows or num_rows == 0:
+            raise BrokenCall(f"{num_rows} rows of logits, and {self._num_rows} were computed")
         pointer = bindings.llama_get_logits(self._pointer)
-        if not pointer:
-            raise BrokenCall("no logits were computed")
         return np.ctypeslib.as_array(pointer, (num_rows, self._num_vocabulary))
 
     def abort_step(self) -> None:
@@ -142,7 +151,12 @@ class LlamaContext:
             bindings.llama_free(self._pointer)
             self._pointer = None
 
+    def _check_open(self) -> None:
+        if not self._pointer:
+            raise BrokenCall("the context was closed")
+
     def _check_sequence(self, sequence_id: int) -> None:
+        self._check_open()
         if not 0 <= sequence_id < self._num_sequences:
             raise BrokenCall(f"sequence {sequence_id} of {self._num_sequences}")
 
@@ -180,4 +194,19 @@ class LlamaContext:
             self._pointer,
             ctypes.cast(strlen, bindings.ggml_abort_callback),
             ctypes.cast(self._abort_flag, ctypes.c_void_p),
+        )
+
+
+def _check_memory(model: LlamaModel, num_cells: int) -> None:
+    """llama.cpp takes the memory first and touches it then: the system would end the process."""
+    if model.is_recurrent:
+        # Most of its layers need no memory per token, so the figure says nothing.
+        return
+    needed = num_cells * model.kv_bytes_per_token
+    available = psutil.virtual_memory().available
+    if needed > available:
+        raise OutOfMemory(
+            f"A context of {num_cells:,} tokens needs {needed / 1e9:,.1f} GB and"
+            f" {available / 1e9:,.1f} GB of memory are free: choose a smaller context in the"
+            " settings or close other programs."
         )

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from weakref import finalize
 
 # A failed assertion inside ggml would otherwise start a debugger, which prints for seconds.
 os.environ.setdefault("GGML_NO_BACKTRACE", "1")
@@ -21,7 +22,7 @@ os.environ.setdefault("GOMP_SPINCOUNT", "100")
 
 import llama_cpp.llama_cpp as bindings  # noqa: E402
 
-__all__ = ["bindings", "collected_log"]
+__all__ = ["ModelHandle", "bindings", "collected_log"]
 
 logger = logging.getLogger(__name__)
 
@@ -53,6 +54,18 @@ def _start() -> None:
 
 
 _start()
+
+
+class ModelHandle:
+    """A loaded model, freed when nobody holds this any more.
+
+    A text may still be tokenized in some thread when the engine is closed.
+    """
+
+    def __init__(self, pointer: Any) -> None:
+        self.pointer = pointer
+        # At exit the engine thread may be in the middle of a step: the system frees it then.
+        finalize(self, bindings.llama_model_free, pointer).atexit = False
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from engine.backends.base import ModelInfo
-from engine.backends.llama_cpp.library import bindings, collected_log
+from engine.backends.llama_cpp.library import ModelHandle, bindings, collected_log
 from engine.backends.llama_cpp.vocabulary import Vocabulary
 from engine.errors import (
     ModelDamaged,
@@ -23,7 +23,10 @@ REMEDY: Final = "choose another model file or bring it again."
 
 
 class LlamaModel:
-    """A model file in memory: its facts and its vocabulary. `close` frees it."""
+    """A model file in memory: its facts and its vocabulary.
+
+    `close` lets go of it; it is freed when its vocabulary is no longer used either.
+    """
 
     def __init__(self, path: Path, *, facts_only: bool = False) -> None:
         check_file(path)
@@ -36,13 +39,18 @@ class LlamaModel:
             if not pointer:
                 raise load_error(path, log)
         self.path = path
-        self.pointer: Any = pointer
+        self._handle: ModelHandle | None = ModelHandle(pointer)
         try:
             self._check_supported()
-            self.vocabulary = Vocabulary(pointer)
+            self.vocabulary = Vocabulary(self._handle)
         except BaseException:
             self.close()
             raise
+
+    @property
+    def pointer(self) -> Any:
+        assert self._handle is not None, "the model was closed"
+        return self._handle.pointer
 
     @property
     def is_recurrent(self) -> bool:
@@ -56,18 +64,32 @@ class LlamaModel:
     def trained_context(self) -> int:
         return int(bindings.llama_model_n_ctx_train(self.pointer))
 
+    @property
+    def architecture(self) -> str:
+        return self.metadata("general.architecture") or "unknown"
+
+    @property
+    def kv_bytes_per_token(self) -> int:
+        """K and V in f16 over all layers; an upper bound where layers share or have none."""
+        layers = bindings.llama_model_n_layer(self.pointer)
+        heads = bindings.llama_model_n_head_kv(self.pointer)
+        width = bindings.llama_model_n_embd(self.pointer)
+        head_size = width // max(1, bindings.llama_model_n_head(self.pointer))
+        key = int(self.metadata(f"{self.architecture}.attention.key_length") or head_size)
+        value = int(self.metadata(f"{self.architecture}.attention.value_length") or head_size)
+        return int(layers * heads * (key + value) * 2)
+
     def info(self) -> ModelInfo:
-        architecture = self.metadata("general.architecture") or "unknown"
         template: bytes | None = bindings.llama_model_chat_template(self.pointer, None)
         return ModelInfo(
             # What a file calls itself is often a training run; people know its file name.
             name=self.path.stem,
-            architecture=architecture,
+            architecture=self.architecture,
             num_parameters=int(bindings.llama_model_n_params(self.pointer)),
             quantization=self._quantization(),
             trained_context=self.trained_context,
             num_bytes=int(bindings.llama_model_size(self.pointer)),
-            kv_bytes_per_token=self._kv_bytes_per_token(architecture),
+            kv_bytes_per_token=self.kv_bytes_per_token,
             chat_template=template.decode("utf-8", "replace") if template else None,
             bos_text=self.vocabulary.bos_text,
             eos_text=self.vocabulary.eos_text,
@@ -79,23 +101,11 @@ class LlamaModel:
         return buffer.value.decode("utf-8", "replace") if length >= 0 else None
 
     def close(self) -> None:
-        if self.pointer:
-            bindings.llama_model_free(self.pointer)
-            self.pointer = None
+        self._handle = None
 
     def _quantization(self) -> str:
         name: bytes | None = bindings.llama_ftype_name(bindings.llama_model_ftype(self.pointer))
         return name.decode().removeprefix("mostly ") if name else "unknown"
-
-    def _kv_bytes_per_token(self, architecture: str) -> int:
-        """K and V in f16 over all layers; an upper bound where layers share or slide."""
-        layers = bindings.llama_model_n_layer(self.pointer)
-        heads = bindings.llama_model_n_head_kv(self.pointer)
-        width = bindings.llama_model_n_embd(self.pointer)
-        head_size = width // max(1, bindings.llama_model_n_head(self.pointer))
-        key = int(self.metadata(f"{architecture}.attention.key_length") or head_size)
-        value = int(self.metadata(f"{architecture}.attention.value_length") or head_size)
-        return int(layers * heads * (key + value) * 2)
 
     def _check_supported(self) -> None:
         if bindings.llama_model_has_encoder(self.pointer) or not bindings.llama_model_has_decoder(

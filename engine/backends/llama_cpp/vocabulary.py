@@ -3,9 +3,8 @@
 import ctypes
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Any
 
-from engine.backends.llama_cpp.library import bindings
+from engine.backends.llama_cpp.library import ModelHandle, bindings
 from engine.tokenizer import ControlToken
 
 # Some vocabularies make these control tokens; an answer without them could not be split.
@@ -13,13 +12,11 @@ SHOWN_CONTROL_TEXTS = frozenset({"<think>", "</think>", "<thinking>", "</thinkin
 
 
 class Vocabulary:
-    """Safe to call from any thread: nothing here changes after construction.
+    """Safe to call from any thread: nothing here changes after construction."""
 
-    The model must outlive it.
-    """
-
-    def __init__(self, model: Any) -> None:
-        self._vocab = bindings.llama_model_get_vocab(model)
+    def __init__(self, handle: ModelHandle) -> None:
+        self._handle = handle
+        self._vocab = bindings.llama_model_get_vocab(handle.pointer)
         self._num_tokens: int = bindings.llama_vocab_n_tokens(self._vocab)
         self._control_tokens = {token.text: token for token in self._find_control_tokens()}
         self._hidden_ids = frozenset(
