@@ -4,6 +4,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
+THINKING_TAGS: Mapping[str, str] = {
+    "<think>": "</think>",
+    "<thinking>": "</thinking>",
+    "<thought>": "</thought>",
+    "<seed:think>": "</seed:think>",
+    "[THINK]": "[/THINK]",
+    "<|begin_of_thought|>": "<|end_of_thought|>",
+    "<|START_THINKING|>": "<|END_THINKING|>",
+    "<|channel>thought": "<channel|>",
+}
+"""How models mark their thinking: opening tag to closing tag. No opening tag begins another one.
+
+Where a vocabulary has them as control tokens, they are shown, or nothing could be split.
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class ControlToken:
@@ -16,6 +31,12 @@ class ControlToken:
     text: str
     strips_left: bool = False
     strips_right: bool = False
+
+
+def is_shown(control_text: str) -> bool:
+    """Whether a control token belongs to an answer's text: a thinking tag, or its beginning."""
+    tags = (*THINKING_TAGS, *THINKING_TAGS.values())
+    return any(tag.startswith(control_text) for tag in tags)
 
 
 class Tokenizer(Protocol):

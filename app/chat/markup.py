@@ -14,12 +14,11 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from app.chat.thinking import TAGS
-from engine.tokenizer import ControlToken
+from engine.tokenizer import THINKING_TAGS, ControlToken
 
 # What llama.cpp and transformers take for white space beside a token that strips it.
 STRIPPED = " \t\n\v\f\r"
-_THINKING_TAGS = frozenset(TAGS) | frozenset(TAGS.values())
+_THINKING_TAGS = frozenset(THINKING_TAGS) | frozenset(THINKING_TAGS.values())
 
 
 @dataclass(frozen=True, slots=True)

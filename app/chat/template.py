@@ -10,10 +10,9 @@ import jinja2
 from app.chat.markup import ControlTexts, Marker, Rendered
 from app.chat.message import Role
 from app.chat.sandbox import Sandbox
-from app.chat.thinking import TAGS
 from app.chat.turns import Turn, fold_system
 from engine.errors import TemplateError
-from engine.tokenizer import Tokenizer
+from engine.tokenizer import THINKING_TAGS, Tokenizer
 
 CHATML = """\
 {%- for message in messages %}
@@ -90,7 +89,7 @@ class ChatTemplate:
             )
         self.supports_system = self._shows([Turn(Role.SYSTEM, _PROBE), replace(user, content="a")])
         self.requires_alternation = not self._shows([replace(user, content="a"), user])
-        self.opened_tag = next((tag for tag in TAGS if prompt.rstrip().endswith(tag)), "")
+        self.opened_tag = next((tag for tag in THINKING_TAGS if prompt.rstrip().endswith(tag)), "")
         """The thinking tag with which the prompt for an answer ends, or empty."""
         self._lead = self._find_lead(prompt)
 

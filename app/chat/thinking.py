@@ -2,17 +2,7 @@
 
 from enum import Enum, auto
 
-TAGS: dict[str, str] = {
-    "<think>": "</think>",
-    "<thinking>": "</thinking>",
-    "<thought>": "</thought>",
-    "<seed:think>": "</seed:think>",
-    "[THINK]": "[/THINK]",
-    "<|begin_of_thought|>": "<|end_of_thought|>",
-    "<|START_THINKING|>": "<|END_THINKING|>",
-    "<|channel>thought": "<channel|>",
-}
-"""Opening tag to closing tag. No opening tag begins another one."""
+from engine.tokenizer import THINKING_TAGS
 
 NEWLINES = "\r\n"
 
@@ -37,7 +27,7 @@ class ThinkingSplitter:
 
     def __init__(self, starts_inside: bool = False, opening: str = "<think>") -> None:
         self._starts_inside = starts_inside
-        self._closing = TAGS[opening]
+        self._closing = THINKING_TAGS[opening]
         self._place = _Place.START
         self._held = ""
         self._has_thinking = False
@@ -74,7 +64,7 @@ class ThinkingSplitter:
 
     def _begin(self) -> None:
         start = self._held.lstrip()
-        for opening, closing in TAGS.items():
+        for opening, closing in THINKING_TAGS.items():
             if start.startswith(opening):
                 self._closing = closing
                 self._held = start[len(opening) :]

@@ -5,10 +5,7 @@ from collections.abc import Mapping
 from functools import cached_property
 
 from engine.backends.llama_cpp.library import ModelHandle, bindings
-from engine.tokenizer import ControlToken
-
-# Some vocabularies make these control tokens; an answer without them could not be split.
-SHOWN_CONTROL_TEXTS = frozenset({"<think>", "</think>", "<thinking>", "</thinking>"})
+from engine.tokenizer import ControlToken, is_shown
 
 
 class Vocabulary:
@@ -20,9 +17,7 @@ class Vocabulary:
         self._num_tokens: int = bindings.llama_vocab_n_tokens(self._vocab)
         self._control_tokens = {token.text: token for token in self._find_control_tokens()}
         self._hidden_ids = frozenset(
-            token.token_id
-            for token in self._control_tokens.values()
-            if token.text not in SHOWN_CONTROL_TEXTS
+            token.token_id for token in self._control_tokens.values() if not is_shown(token.text)
         )
         self._end_ids = frozenset(
             token_id

@@ -4,9 +4,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.chat.thinking import TAGS, ThinkingSplitter, split_thinking
+from app.chat.thinking import ThinkingSplitter, split_thinking
+from engine.tokenizer import THINKING_TAGS
 
-FRAGMENTS = [*TAGS, *TAGS.values(), "\n", "\r\n", " ", "a", "</", "<th", "ink>", "```", "é"]
+FRAGMENTS = [
+    *THINKING_TAGS,
+    *THINKING_TAGS.values(),
+    "\n",
+    "\r\n",
+    " ",
+    "a",
+    "</",
+    "<th",
+    "ink>",
+    "```",
+    "é",
+]
 texts = st.lists(st.sampled_from(FRAGMENTS), max_size=12).map("".join)
 
 
@@ -30,14 +43,14 @@ def test_how_the_text_is_cut_changes_nothing(
     assert fed(list(text), starts_inside) == split_thinking(text, starts_inside)
 
 
-@pytest.mark.parametrize(("opening", "closing"), TAGS.items())
+@pytest.mark.parametrize(("opening", "closing"), THINKING_TAGS.items())
 def test_every_pair_of_tags_is_known(opening: str, closing: str) -> None:
     text = f" \n{opening}\nA deep\nthought\n{closing}\n\nThe answer\n"
     assert split_thinking(text) == ("A deep\nthought", "The answer\n")
 
 
 def test_no_opening_tag_begins_another() -> None:
-    assert not [(a, b) for a in TAGS for b in TAGS if a != b and a.startswith(b)]
+    assert not [(a, b) for a in THINKING_TAGS for b in THINKING_TAGS if a != b and a.startswith(b)]
 
 
 @pytest.mark.parametrize(
