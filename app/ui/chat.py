@@ -15,7 +15,7 @@ from app.ui.boundary import told
 from app.ui.render import live_rows, rows
 from app.ui.room import Services
 from app.ui.settings import SettingsPanel
-from engine.errors import InglenookError
+from engine.errors import InglenookError, NotFound
 
 Updates = dict[Any, Any]
 
@@ -52,8 +52,8 @@ def welcome(services: Services) -> str:
 class Shown:
     """The end of a conversation that is on the page."""
 
-    messages: tuple[Message, ...]
-    num_messages: int
+    messages: tuple[Message, ...] = ()
+    num_messages: int = 0
 
     @property
     def has_earlier(self) -> bool:
@@ -150,13 +150,16 @@ class Chat:
 
     @told
     async def read(self, conversation_id: str | None, num_shown: int) -> Shown:
+        """The end of a conversation; one that is gone shows nothing."""
         if conversation_id is None:
-            return Shown(messages=(), num_messages=0)
+            return Shown()
         conversations = self.services.conversations
-        return Shown(
-            messages=tuple(await conversations.messages(conversation_id, limit=num_shown)),
-            num_messages=await conversations.num_messages(conversation_id),
-        )
+        try:
+            messages = await conversations.messages(conversation_id, limit=num_shown)
+            num_messages = await conversations.num_messages(conversation_id)
+        except NotFound:
+            return Shown()
+        return Shown(messages=tuple(messages), num_messages=num_messages)
 
     def _idle(self, shown: Shown) -> Updates:
         return {

@@ -39,6 +39,11 @@
         control.ariaLabel = control.title = name;
       }
     }
+    // The arrow sits inside the button that opens the thoughts; it is no second one.
+    for (const arrow of document.querySelectorAll("#chat .thought-group .title button")) {
+      arrow.tabIndex = -1;
+      arrow.ariaHidden = "true";
+    }
     // The library's label of a message is its source text; a reader should hear what is shown.
     for (const message of document.querySelectorAll("#chat [data-testid][aria-label]")) {
       message.removeAttribute("aria-label");

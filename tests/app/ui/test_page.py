@@ -8,7 +8,6 @@ from playwright.async_api import expect
 
 from app.chat.message import MessageState
 from engine.errors import NotFound
-from engine.sampling_params import SamplingParams
 from tests.app.ui.conftest import Arrive
 from tests.app.ui.test_render import NASTY
 from tests.fakes_chat import FakeServices, Script
@@ -201,6 +200,26 @@ async def test_a_deleted_conversation_comes_back_with_undo(
     await tab.sees_answer("Answer")
     await expect(tab.page.locator("#conversations label", has_text=title)).to_have_count(1)
     await expect(tab.page.get_by_role("button", name="Undo")).to_be_hidden()
+
+
+async def test_deleting_while_answering_stops_the_answer_quietly(
+    services: FakeServices, arrive: Arrive
+) -> None:
+    services.jobs.script = Script(pieces=WORDS, pace_s=0.05)
+    tab = await arrive()
+    await tab.send("To be deleted")
+    await tab.sees_answer("word3")
+    conversation_id = await newest_id(services)
+    await tab.page.get_by_role("button", name="Delete").click()
+    await tab.sees("Everything stays on this computer.")
+
+    async def is_at_rest() -> bool:
+        return services.jobs.get(conversation_id) is None
+
+    await eventually(is_at_rest, "the end of the job")
+    await tab.page.get_by_role("button", name="Undo").click()
+    await tab.sees_answer("Stopped")
+    assert await tab.page.get_by_test_id("toast-body").count() == 0
 
 
 @pytest.mark.parametrize("leave", ["Enter", "Tab"])
@@ -509,13 +528,14 @@ async def test_a_closed_app_is_said_and_the_draft_is_kept(
 
 
 async def test_every_control_has_a_name(services: FakeServices, arrive: Arrive, title: str) -> None:
-    await told(services, title, ["Question", "Answer"])
+    services.jobs.script = Script(thinking=["Hm."])
     tab = await arrive()
-    await tab.open(title)
+    await tab.send("Question")
+    await tab.sees_answer("tokens/s")
     await tab.page.get_by_role("button", name="Settings").click()
     nameless = await tab.page.locator("button, input, textarea, [role=button]").evaluate_all(
         """controls => controls.filter(one => one.checkVisibility() && !(
-            one.ariaLabel || one.textContent.trim() || one.title ||
+            one.ariaHidden || one.ariaLabel || one.textContent.trim() || one.title ||
             [...(one.labels ?? [])].some(label => label.textContent.trim())
         )).map(one => one.outerHTML)"""
     )
@@ -524,4 +544,3 @@ async def test_every_control_has_a_name(services: FakeServices, arrive: Arrive, 
     assert await log.get_attribute("aria-live") == "polite"
     spoken = await tab.page.locator("#chat [data-testid=user]").get_attribute("aria-label")
     assert spoken is None
-    assert SamplingParams().temperature == 0.7
