@@ -135,6 +135,10 @@ class FakeServices:
         self.settings = Settings(default_system_prompt="You are a helpful assistant.")
         self.model_name = "SmolLM2 135M Instruct"
         self.is_starter_model = True
+        self.model_error = ""
+
+    def save_settings(self, settings: Settings) -> None:
+        self.settings = settings
 
     async def tell(
         self,

@@ -12,7 +12,7 @@ import gradio as gr
 
 from app.chat.message import Message
 from app.ui.boundary import told
-from app.ui.render import live_rows, rows
+from app.ui.render import live_rows, rows, show_verbatim
 from app.ui.room import Services
 from app.ui.settings import SettingsPanel
 from engine.errors import InglenookError, NotFound
@@ -36,15 +36,20 @@ MATHS: list[dict[str, str | bool]] = [
 
 def welcome(services: Services) -> str:
     """The first page: what this is, who answers, and what to expect."""
-    tiny = (
-        "It is tiny: it runs on any computer, and it answers badly."
-        if services.is_starter_model
-        else ""
-    )
+    try:
+        problem = services.model_error
+        name = show_verbatim(services.model_name)
+        is_tiny = services.is_starter_model
+    except InglenookError as error:
+        problem = str(error)
+    if problem:
+        model = f'<p class="failed">{show_verbatim(problem)}</p>'
+    else:
+        tiny = " It is tiny: it runs on any computer, and it answers badly." if is_tiny else ""
+        model = f"<p>You are talking to <b>{name}</b>.{tiny}</p>"
     return (
         '<div class="welcome"><h1>What is on your mind?</h1>'
-        "<p>Everything stays on this computer.</p>"
-        f'<p class="model">You are talking to <b>{services.model_name}</b>. {tiny}</p></div>'
+        f"<p>Everything stays on this computer.</p>{model}</div>"
     )
 
 
@@ -162,8 +167,12 @@ class Chat:
         return Shown(messages=tuple(messages), num_messages=num_messages)
 
     def _idle(self, shown: Shown) -> Updates:
+        chatbot = gr.update(value=rows(shown.messages))
+        if not shown.messages:
+            # Said anew each time: the model is loaded while the page is there already.
+            chatbot["placeholder"] = welcome(self.services)
         return {
-            self.chatbot: rows(shown.messages),
+            self.chatbot: chatbot,
             self.composer: gr.update(submit_btn=True, stop_btn=False),
             self.earlier: gr.update(visible=shown.has_earlier),
             self.regenerate: gr.update(visible=bool(shown.messages)),

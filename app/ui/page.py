@@ -146,6 +146,7 @@ class Page:
         kept = [settings.preset, settings.max_tokens, settings.seed]
         taken = settings.preset.input(settings.take_preset, kept, settings.sampling, **ACTING)
         taken.success(settings.save, given, settings.preset, **ACTING)
+        settings.keep.click(settings.keep_choices, settings.choices, None, **ACTING)
 
     def _refreshing(self, event: Any, how: dict[str, Any]) -> None:
         sidebar = self.sidebar

@@ -5,7 +5,7 @@ reaches every conversation that never asked for something else.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import gradio as gr
@@ -76,7 +76,12 @@ class SettingsPanel:
                 precision=0,
                 minimum=0,
             )
-        gr.Markdown("These count for this conversation, from its next answer on.")
+        gr.Markdown(
+            "These count for this conversation, from its next answer on.", elem_classes="quiet"
+        )
+        self.keep = gr.Button(
+            "Use them for new conversations, too", size="sm", elem_id="keep_choices"
+        )
         self.max_tokens = sliders[NAMES.index("max_tokens")]
         self.sampling = [*sliders, self.seed]
         self.choices = [self.system_prompt, *self.sampling]
@@ -84,16 +89,7 @@ class SettingsPanel:
 
     def changes(self, choices: Sequence[Any]) -> tuple[str, dict[str, Any]]:
         """System prompt, and the controls that differ from the defaults."""
-        defaults = self.services.settings.sampling
-        wanted = {
-            name: int(value) if name in WHOLE and value is not None else value
-            for name, value in zip(NAMES, choices[1:], strict=True)
-        }
-        changed = {
-            name: value for name, value in wanted.items() if value != getattr(defaults, name)
-        }
-        with_changes(defaults, changed)
-        return str(choices[0]), changed
+        return str(choices[0]), _differences(choices[1:], self.services.settings.sampling)
 
     @told
     async def save(self, conversation_id: str | None, *choices: Any) -> Any:
@@ -103,6 +99,23 @@ class SettingsPanel:
             await self.services.conversations.set_system_prompt(conversation_id, prompt)
             await self.services.conversations.set_sampling(conversation_id, changed)
         return preset_of(with_changes(self.services.settings.sampling, changed))
+
+    @told
+    async def keep_choices(self, *choices: Any) -> None:
+        """Make these the choices that a new conversation starts with."""
+        settings = self.services.settings
+        unseen = {
+            name: value for name, value in settings.default_sampling.items() if name not in NAMES
+        }
+        changed = _differences(choices[1:], SamplingParams())
+        self.services.save_settings(
+            replace(
+                settings,
+                default_system_prompt=str(choices[0]),
+                default_sampling={**unseen, **changed},
+            )
+        )
+        gr.Info("New conversations start with these choices.", title="Saved", duration=4)
 
     async def take_preset(self, preset: str, max_tokens: float, seed: float | None) -> list[Any]:
         """The values of every control under this preset; length and seed stay."""
@@ -127,6 +140,17 @@ def preset_of(params: SamplingParams) -> str | None:
         if with_changes(preset, same) == params:
             return name.capitalize()
     return None
+
+
+def _differences(values: Sequence[Any], params: SamplingParams) -> dict[str, Any]:
+    """What of these values of `NAMES` is not as in `params`; InvalidParams if one is impossible."""
+    wanted = {
+        name: int(value) if name in WHOLE and value is not None else value
+        for name, value in zip(NAMES, values, strict=True)
+    }
+    changed = {name: value for name, value in wanted.items() if value != getattr(params, name)}
+    with_changes(params, changed)
+    return changed
 
 
 def _slider(control: Control, defaults: SamplingParams) -> Any:

@@ -413,7 +413,7 @@ async def test_choices_belong_to_their_conversation(
     await eventually(are_stored, "the choices in the store")
     await tab.page.get_by_role("button", name="New chat").click()
     await expect(tab.page.get_by_label("System prompt")).to_have_value(
-        "You are a helpful assistant."
+        services.settings.default_system_prompt
     )
     await expect(tab.page.get_by_label("Balanced")).to_be_checked()
     await tab.open(title)
@@ -435,6 +435,34 @@ async def test_a_new_conversation_takes_the_choices_made_before_it(
     assert stored.system_prompt == "Be brief."
     assert stored.sampling["temperature"] == 1.1
     assert "max_tokens" not in stored.sampling
+
+
+async def test_choices_can_be_kept_for_new_conversations(
+    services: FakeServices, arrive: Arrive
+) -> None:
+    before = services.settings
+    tab = await arrive()
+    await tab.page.get_by_role("button", name="Settings").click()
+    await tab.page.get_by_label("System prompt").fill("Be kind.")
+    await tab.page.get_by_label("Creative").check()
+    await expect(tab.page.locator("#temperature input[type=number]")).to_have_value("1.1")
+    await tab.page.get_by_role("button", name="Use them for new conversations").click()
+    await tab.sees("New conversations start with these choices.")
+    assert services.settings.default_system_prompt == "Be kind."
+    assert services.settings.sampling.temperature == 1.1
+    other = await arrive()
+    await expect(other.page.get_by_label("System prompt")).to_have_value("Be kind.")
+    await expect(other.page.get_by_label("Creative")).to_be_checked()
+    services.save_settings(before)
+
+
+async def test_a_model_that_cannot_be_loaded_is_said_on_the_first_page(
+    services: FakeServices, arrive: Arrive
+) -> None:
+    services.model_error = "The file <model.gguf> is cut off: download it again."
+    tab = await arrive()
+    await tab.sees("The file <model.gguf> is cut off: download it again.")
+    services.model_error = ""
 
 
 async def test_the_last_conversation_is_open_again_after_a_reload(
@@ -481,7 +509,7 @@ async def test_a_phone_shows_the_chat_without_sideways_scrolling(
         " return chat.scrollWidth - chat.clientWidth })()"
     )
     assert chat <= 0
-    await tab.page.get_by_role("button", name="Conversations").click()
+    await tab.page.get_by_role("button", name="Conversations", exact=True).click()
     await tab.page.get_by_role("button", name="New chat").click()
     await expect(tab.page.locator("#left.open")).to_have_count(0)
 
