@@ -13,12 +13,13 @@ signal back before it looks into the inbox: whichever comes first, none is lost.
 import asyncio
 import logging
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from threading import Thread
 from time import perf_counter
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from engine.engine import Engine, RequestFailure
 from engine.errors import EngineDead, InglenookError, PromptTooLong, UsageError
@@ -74,13 +75,35 @@ class OutputStream:
         if not self._is_over:
             self._engine.abort(self._request_id)
 
-    def send(self, item: RequestOutput | InglenookError) -> bool:
-        """For the engine thread: never waits. False: the reader's loop was closed."""
-        try:
-            self._loop.call_soon_threadsafe(self._outputs.put_nowait, item)
-        except RuntimeError:
-            return False
-        return True
+    @property
+    def request_id(self) -> int:
+        return self._request_id
+
+    @staticmethod
+    def send(items: "Sequence[Delivery]") -> "list[OutputStream]":
+        """For the engine thread: to each stream its item, without ever waiting.
+
+        An event loop is woken once for all of them, because a wake-up is dearer than the rest.
+        Returns the streams whose loop was closed.
+        """
+        of_loops: dict[asyncio.AbstractEventLoop, list[Delivery]] = {}
+        for delivery in items:
+            of_loops.setdefault(delivery[0]._loop, []).append(delivery)
+        unreachable: list[OutputStream] = []
+        for loop, deliveries in of_loops.items():
+            try:
+                loop.call_soon_threadsafe(_put_all, deliveries)
+            except RuntimeError:
+                unreachable += [stream for stream, _ in deliveries]
+        return unreachable
+
+
+Delivery = tuple[OutputStream, RequestOutput | InglenookError]
+
+
+def _put_all(deliveries: Sequence[Delivery]) -> None:
+    for stream, item in deliveries:
+        stream._outputs.put_nowait(item)
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,8 +188,7 @@ class AsyncEngine:
         try:
             while self._receive():
                 began = perf_counter()
-                for output in self._engine.step():
-                    self._deliver(output)
+                self._deliver(self._engine.step())
                 self._engine.clock.cycle += perf_counter() - began
         except Exception as death:
             logger.exception("the engine thread stopped")
@@ -191,19 +213,25 @@ class AsyncEngine:
                 case Abort(request_id):
                     output = self._engine.abort_request(request_id)
                     if output is not None:
-                        self._deliver(output)
+                        self._deliver([output])
                 case Shutdown():
                     return False
 
-    def _deliver(self, output: RequestOutput | RequestFailure) -> None:
-        if isinstance(output, RequestFailure):
-            self._streams.pop(output.request_id).send(output.error)
-        elif output.finish_reason is not None:
-            self._streams.pop(output.request_id).send(output)
-        elif not self._streams[output.request_id].send(output):
+    def _deliver(self, outputs: Sequence[RequestOutput | RequestFailure]) -> None:
+        items: list[Delivery] = []
+        for output in outputs:
+            stream = self._streams[output.request_id]
+            if isinstance(output, RequestFailure):
+                items.append((stream, output.error))
+                del self._streams[output.request_id]
+            else:
+                items.append((stream, output))
+                if output.finish_reason is not None:
+                    del self._streams[output.request_id]
+        for stream in OutputStream.send(items):
             # Nobody can read the rest, nor abort it.
-            self._engine.abort_request(output.request_id)
-            del self._streams[output.request_id]
+            if self._streams.pop(stream.request_id, None) is not None:
+                self._engine.abort_request(stream.request_id)
 
     def _die(self, death: BaseException) -> None:
         """Fail every open stream, and whatever is still in the inbox."""
@@ -215,6 +243,5 @@ class AsyncEngine:
                 break
             if isinstance(command, Submit):
                 self._streams[command.request.request_id] = command.stream
-        for stream in self._streams.values():
-            stream.send(EngineDead(STOPPED))
+        OutputStream.send([(stream, EngineDead(STOPPED)) for stream in self._streams.values()])
         self._streams.clear()

@@ -9,12 +9,13 @@ from engine.tokenizer import ControlToken, is_shown
 
 
 class Vocabulary:
-    """Safe to call from any thread: nothing here changes after construction."""
+    """Safe to call from any thread: all that changes after construction is what was looked up."""
 
     def __init__(self, handle: ModelHandle) -> None:
         self._handle = handle
         self._vocab = bindings.llama_model_get_vocab(handle.pointer)
         self._num_tokens: int = bindings.llama_vocab_n_tokens(self._vocab)
+        self._pieces: dict[int, bytes] = {}
         self._control_tokens = {token.text: token for token in self._find_control_tokens()}
         self._hidden_ids = frozenset(
             token.token_id for token in self._control_tokens.values() if not is_shown(token.text)
@@ -66,11 +67,14 @@ class Vocabulary:
         return list(buffer[:count])
 
     def token_bytes(self, token_id: int) -> bytes:
-        if not 0 <= token_id < self._num_tokens:
-            raise IndexError(f"token {token_id} of {self._num_tokens}")
-        if token_id in self._hidden_ids:
-            return b""
-        return self._piece(token_id)
+        piece = self._pieces.get(token_id)
+        if piece is None:
+            if not 0 <= token_id < self._num_tokens:
+                raise IndexError(f"token {token_id} of {self._num_tokens}")
+            piece = b"" if token_id in self._hidden_ids else self._piece(token_id)
+            # A call into the library lets go of the interpreter, which another thread may keep.
+            self._pieces[token_id] = piece
+        return piece
 
     def is_end(self, token_id: int) -> bool:
         return token_id in self._end_ids
