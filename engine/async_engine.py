@@ -19,7 +19,7 @@ from queue import Empty, SimpleQueue
 from threading import Thread
 from time import perf_counter
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 from engine.engine import Engine, RequestFailure
 from engine.errors import EngineDead, InglenookError, PromptTooLong, UsageError
