@@ -117,3 +117,5 @@ def keep_log(paths: Paths) -> None:
     )
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
     logging.basicConfig(level=logging.WARNING, handlers=[handler])
+    # On a full disk the log stays behind; it need not fill the terminal instead.
+    logging.raiseExceptions = False
