@@ -24,7 +24,6 @@ from engine.errors import InglenookError, UsageError
 from engine.sampling_params import PRESETS
 
 COMMAND_PATIENCE_S = 20.0
-RUN_PATIENCE_S = 60.0
 BENCH_HELP = "One of our benchmarks: a table, and as last line one JSON object."
 
 

@@ -5,6 +5,7 @@ import logging
 import logging.handlers
 import os
 import socket
+import sys
 import threading
 import webbrowser
 
@@ -32,6 +33,8 @@ def run(host: str, port: int | None, model: str, opens_browser: bool) -> int:
     match found:
         case OwnerAddress():
             print(f"Inglenook is running already: {found.url}", flush=True)
+            if model:
+                print("It keeps its model: quit it first to use another one.", file=sys.stderr)
             if opens_browser:
                 open_browser(found.url)
         case HomeLock():

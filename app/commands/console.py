@@ -1,8 +1,11 @@
 """Where a command speaks: a terminal, or the process that asked the running app."""
 
 import json
+import re
 import sys
 from typing import Any, Protocol
+
+CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 class Console(Protocol):
@@ -17,6 +20,11 @@ class Terminal:
     """Standard output and standard error of this process."""
 
     def write(self, text: str) -> None:
+        if sys.stdout is None:
+            return  # closed before we began
+        if sys.stdout.isatty():
+            # What somebody wrote must not move the cursor or rename the window.
+            text = CONTROL.sub("\ufffd", text)
         # A terminal with a narrow encoding must not lose an answer to one emoji.
         encoding = sys.stdout.encoding or "utf-8"
         sys.stdout.write(text.encode(encoding, "replace").decode(encoding))

@@ -176,6 +176,20 @@ async def test_the_history_is_read_without_an_app(
     assert (chat["id"], chat["title"]) == (one, "Größe 🙂")
 
 
+def test_commands_at_once_wait_for_each_other() -> None:
+    commands = [
+        subprocess.Popen(
+            [sys.executable, "-m", "app.cli", "chats", "list", "--json"],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        for _ in range(3)
+    ]
+    for command in commands:
+        out, error = command.communicate(timeout=60)
+        assert (command.returncode, json.loads(out), error) == (0, {"chats": []}, b"")
+
+
 def test_a_home_that_is_held_and_does_not_answer_is_one_sentence(
     paths: Paths, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -33,6 +33,21 @@ def test_json_loses_nothing_on_a_narrow_terminal(monkeypatch: pytest.MonkeyPatch
     assert json.loads(said) == value
 
 
+def test_a_terminal_is_not_steered_by_what_somebody_wrote(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Terminal().write("\x1b]0;title\x07a\n")
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    Terminal().write("\x1b]0;title\x07a\tb\n")
+    assert capsys.readouterr().out == "\x1b]0;title\x07a\n�]0;title�a\tb\n"
+
+
+def test_a_closed_output_is_no_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, "stdout", None)
+        Terminal().write("nobody listens")
+
+
 def test_a_note_goes_to_standard_error(capsys: pytest.CaptureFixture[str]) -> None:
     Terminal().note("By the way.")
     assert capsys.readouterr() == ("", "By the way.\n")
