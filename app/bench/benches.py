@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 BENCHES: Mapping[str, str] = {
     "decode": "tokens a second, beside llama.cpp's server; --busy: on a busy machine",
     "batching": "continuous against static batching on mixed lengths",
+    "start": "from process start to the first event of the page",
 }
 
 
