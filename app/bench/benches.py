@@ -11,6 +11,7 @@ BENCHES: Mapping[str, str] = {
     "decode": "tokens a second, beside llama.cpp's server; --busy: on a busy machine",
     "batching": "continuous against static batching on mixed lengths",
     "start": "from process start to the first event of the page",
+    "page": "a conversation of 500 messages beside one of ten, in a browser",
 }
 
 

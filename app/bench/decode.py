@@ -19,6 +19,7 @@ from app.bench.our_engine import OurEngine, Taken, model_of
 from app.bench.report import Report
 from app.bench.workload import Prompts
 from engine.config import DEFAULT_CONTEXT_TOKENS, EngineConfig
+from engine.errors import UsageError
 
 BARS = {"decode": Bar(at_least=0.97), "end_to_end": Bar(at_least=1.0)}
 OVERHEAD_BAR = Bar(at_most=0.25)
@@ -43,6 +44,8 @@ def run(options: argparse.Namespace) -> Report:
 
     if options.busy:
         return busy.run(options)
+    if options.server and not Path(options.server).is_file():
+        raise UsageError(f"There is no llama-server at {options.server}.")
     model = model_of(options.model)
     threads = options.threads or usable_cores()
     facts = machine(

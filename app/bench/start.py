@@ -63,7 +63,8 @@ def run(options: argparse.Namespace) -> Report:
     model = model_of(options.model)
     facts = machine(model=model.stem)
     with Others() as others:
-        parts = {name: [alone(code, model) for _ in range(3)] for name, code in PARTS.items()}
+        runs = range(min(3, options.pairs))
+        parts = {name: [alone(code, model) for _ in runs] for name, code in PARTS.items()}
         pairs, figures = interleave(
             lambda number: start_app(options.model),
             lambda number: Started(first_event=alone(BASELINE, model)),

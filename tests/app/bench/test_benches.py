@@ -8,11 +8,14 @@ import pytest
 from app import cli
 from app.bench.benches import BENCHES
 from app.bench.llama_server import last_timings
+from app.bench.start import queued
 from engine.errors import EngineError
+from tests.chromium import find_chromium
 
 SMALL = {
     "decode": "--tokens 4 --pairs 1 --prompt 4 --context 512 --streams 1 2",
     "batching": "--requests 2 --longest 3 --pairs 1 --minutes 0 --context 2048",
+    "start": "--pairs 1 --minutes 0",
 }
 
 
@@ -24,6 +27,21 @@ def test_the_last_line_is_the_report(name: str, capsys: pytest.CaptureFixture[st
     assert report["bench"] == name
     assert report["machine"]["cores"] >= 1
     assert report["rows"]
+
+
+@pytest.mark.model
+@pytest.mark.browser
+def test_the_page_is_measured_in_a_browser(capsys: pytest.CaptureFixture[str]) -> None:
+    browser = find_chromium()
+    assert browser is not None, "no Chromium was found"
+    small = ["--messages", "12", "--pairs", "1", "--minutes", "0", "--chromium", browser]
+    assert cli.main(["bench", "page", *small]) == 0
+    report = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert [row["messages"] for row in report["rows"]] == [12, 10, 12, 10, None]
+
+
+def test_every_benchmark_is_tried_in_small() -> None:
+    assert set(BENCHES) == {*SMALL, "page"}
 
 
 @pytest.mark.model
@@ -70,3 +88,12 @@ def test_the_timings_are_in_the_last_event_that_has_them() -> None:
     assert last_timings(stream) == {"n": 2}
     with pytest.raises(EngineError, match="refused"):
         last_timings(b"HTTP/1.1 400 Bad Request\r\n\r\nno")
+
+
+def test_the_queued_event_of_the_page_is_found() -> None:
+    events = [
+        {"id": 0, "backend_fn": True, "queue": False},
+        {"id": 1, "backend_fn": False, "queue": None},
+        {"id": 2, "backend_fn": True, "queue": None},
+    ]
+    assert queued({"dependencies": events})["id"] == 2
