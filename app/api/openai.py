@@ -61,6 +61,14 @@ def router(services: Services, key: str) -> APIRouter:
         completion = Completion(model, stream, wanted)
         return EventResponse(completion) if wanted.is_streamed else await completion.whole(request)
 
+    @routes.api_route("/{rest:path}", methods=["GET", "POST", "PUT", "PATCH", "DELETE"])
+    async def nothing(request: Request, rest: str) -> Response:
+        if not is_key(key, request.headers.get("authorization")):
+            return refused_key()
+        message = f"There is no {request.method} /v1/{rest} here."
+        body = {"error": {"message": message, "type": "invalid_request_error", "code": None}}
+        return JSONResponse(body, status_code=404)
+
     return routes
 
 

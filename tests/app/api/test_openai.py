@@ -71,6 +71,18 @@ async def test_without_the_key_nothing_is_told(client: Client, headers: dict[str
     assert client.engine.streams == []
 
 
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [("POST", "/v1/embeddings"), ("GET", PATH), ("GET", "/v1/files/x"), ("DELETE", "/v1/models")],
+)
+async def test_what_is_not_there_is_said_in_their_shape(
+    client: Client, method: str, path: str
+) -> None:
+    response = await client.http.request(method, path)
+    assert response.status_code == 404
+    assert response.json()["error"]["message"] == f"There is no {method} {path} here."
+
+
 async def test_the_model_is_listed(client: Client) -> None:
     (card,) = (await client.http.get("/v1/models")).json()["data"]
     assert (card["object"], card["owned_by"]) == ("model", "inglenook")
