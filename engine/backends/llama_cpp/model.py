@@ -1,25 +1,21 @@
 """Open a GGUF file with llama.cpp, or say in one sentence why that is impossible."""
 
 import ctypes
-import errno
 import os
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from engine.backends.base import ModelInfo
+from engine.backends.llama_cpp.gguf_file import REMEDY, check_file
 from engine.backends.llama_cpp.library import ModelHandle, bindings, collected_log
 from engine.backends.llama_cpp.vocabulary import Vocabulary
 from engine.errors import (
     ModelDamaged,
     ModelError,
-    ModelNotFound,
     ModelUnsupported,
     OutOfMemory,
 )
-
-GGUF_MAGIC: Final = b"GGUF"
-REMEDY: Final = "choose another model file or bring it again."
 
 
 class LlamaModel:
@@ -105,7 +101,8 @@ class LlamaModel:
 
     def _quantization(self) -> str:
         name: bytes | None = bindings.llama_ftype_name(bindings.llama_model_ftype(self.pointer))
-        return name.decode().removeprefix("mostly ") if name else "unknown"
+        text = name.decode() if name else "unknown"
+        return text.removeprefix("(guessed) ").removeprefix("mostly ")
 
     def _check_supported(self) -> None:
         if bindings.llama_model_has_encoder(self.pointer) or not bindings.llama_model_has_decoder(
@@ -120,20 +117,6 @@ class LlamaModel:
                 f"{self.path.name} is a diffusion model, which is not supported: choose a"
                 " text-generation model."
             )
-
-
-def check_file(path: Path) -> None:
-    """Raise before llama.cpp sees a file that is missing, unreadable or no GGUF."""
-    try:
-        with path.open("rb") as file:
-            magic = file.read(len(GGUF_MAGIC))
-    except OSError as error:
-        if error.errno in (errno.ENOENT, errno.ENOTDIR):
-            raise ModelNotFound(f"There is no model file at {path}: {REMEDY}") from error
-        raise ModelError(f"The model file {path} cannot be read ({error.strerror}).") from error
-    if magic != GGUF_MAGIC:
-        size = path.stat().st_size
-        raise ModelDamaged(f"{path} is not a GGUF model ({size:,} bytes): {REMEDY}")
 
 
 def load_error(path: Path, log: Iterable[str]) -> ModelError:

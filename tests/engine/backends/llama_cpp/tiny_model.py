@@ -1,0 +1,113 @@
+"""Tiny models with random weights, for the architectures that the starter is not."""
+
+from pathlib import Path
+
+import gguf
+import numpy as np
+
+CONTEXT = 1024
+WIDTH = 64
+LAYERS = 2
+HEADS = 2
+WINDOW = 32
+
+
+def write_tiny_model(path: Path, architecture: str = "llama") -> Path:
+    """`llama`, `gemma3` (its window slides over 32 tokens), `mamba` (recurrent), or any name."""
+    writer = gguf.GGUFWriter(path, architecture)
+    writer.add_name(f"tiny {architecture}")
+    writer.add_context_length(CONTEXT)
+    writer.add_embedding_length(WIDTH)
+    writer.add_block_count(LAYERS)
+    _add_vocabulary(writer)
+    layers = {"gemma3": _add_gemma3, "mamba": _add_mamba}.get(architecture, _add_llama)
+    layers(writer)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    return path
+
+
+def _add_vocabulary(writer: gguf.GGUFWriter) -> None:
+    """Bytes, and a few words, as a sentencepiece vocabulary has them."""
+    tokens = ["<unk>", "<s>", "</s>", *(f"<0x{value:02X}>" for value in range(256))]
+    types = [gguf.TokenType.UNKNOWN, *[gguf.TokenType.CONTROL] * 2, *[gguf.TokenType.BYTE] * 256]
+    words = ["▁", "a", "b", "c", "d", "e", "▁a", "▁b"]
+    writer.add_tokenizer_model("llama")
+    writer.add_token_list([*tokens, *words])
+    writer.add_token_scores([0.0] * len(tokens) + [-1.0] * len(words))
+    writer.add_token_types([*types, *[gguf.TokenType.NORMAL] * len(words)])
+    writer.add_bos_token_id(1)
+    writer.add_eos_token_id(2)
+    _add(writer, "token_embd.weight", len(tokens) + len(words), WIDTH)
+    _add_ones(writer, "output_norm.weight", WIDTH)
+
+
+def _add_llama(writer: gguf.GGUFWriter) -> None:
+    _add_attention_facts(writer)
+    for layer in range(LAYERS):
+        _add_attention(writer, f"blk.{layer}")
+
+
+def _add_gemma3(writer: gguf.GGUFWriter) -> None:
+    _add_attention_facts(writer)
+    writer.add_key_length(WIDTH // HEADS)
+    writer.add_value_length(WIDTH // HEADS)
+    writer.add_sliding_window(WINDOW)
+    for layer in range(LAYERS):
+        block = f"blk.{layer}"
+        _add_attention(writer, block)
+        for name in ("attn_q_norm", "attn_k_norm"):
+            _add_ones(writer, f"{block}.{name}.weight", WIDTH // HEADS)
+        for name in ("post_attention_norm", "post_ffw_norm"):
+            _add_ones(writer, f"{block}.{name}.weight", WIDTH)
+
+
+def _add_attention_facts(writer: gguf.GGUFWriter) -> None:
+    writer.add_feed_forward_length(2 * WIDTH)
+    writer.add_head_count(HEADS)
+    writer.add_head_count_kv(HEADS)
+    writer.add_layer_norm_rms_eps(1e-5)
+
+
+def _add_attention(writer: gguf.GGUFWriter, block: str) -> None:
+    for name in ("attn_norm", "ffn_norm"):
+        _add_ones(writer, f"{block}.{name}.weight", WIDTH)
+    for name in ("attn_q", "attn_k", "attn_v", "attn_output"):
+        _add(writer, f"{block}.{name}.weight", WIDTH, WIDTH)
+    for name in ("ffn_gate", "ffn_up"):
+        _add(writer, f"{block}.{name}.weight", 2 * WIDTH, WIDTH)
+    _add(writer, f"{block}.ffn_down.weight", WIDTH, 2 * WIDTH)
+
+
+def _add_mamba(writer: gguf.GGUFWriter) -> None:
+    inner, state, rank, kernel = 2 * WIDTH, 16, 4, 4
+    writer.add_feed_forward_length(0)
+    writer.add_head_count(0)
+    writer.add_layer_norm_rms_eps(1e-5)
+    writer.add_ssm_conv_kernel(kernel)
+    writer.add_ssm_inner_size(inner)
+    writer.add_ssm_state_size(state)
+    writer.add_ssm_time_step_rank(rank)
+    for layer in range(LAYERS):
+        block = f"blk.{layer}"
+        _add_ones(writer, f"{block}.attn_norm.weight", WIDTH)
+        _add(writer, f"{block}.ssm_in.weight", 2 * inner, WIDTH)
+        _add(writer, f"{block}.ssm_conv1d.weight", inner, kernel)
+        _add_ones(writer, f"{block}.ssm_conv1d.bias", inner)
+        _add(writer, f"{block}.ssm_x.weight", rank + 2 * state, inner)
+        _add(writer, f"{block}.ssm_dt.weight", inner, rank)
+        _add_ones(writer, f"{block}.ssm_dt.bias", inner)
+        writer.add_tensor(f"{block}.ssm_a", -np.ones((inner, state), np.float32))
+        _add_ones(writer, f"{block}.ssm_d", inner)
+        _add(writer, f"{block}.ssm_out.weight", WIDTH, inner)
+
+
+def _add(writer: gguf.GGUFWriter, name: str, *shape: int) -> None:
+    generator = np.random.default_rng(len(name) + sum(map(ord, name)))
+    writer.add_tensor(name, (generator.standard_normal(shape) / 4).astype(np.float32))
+
+
+def _add_ones(writer: gguf.GGUFWriter, name: str, size: int) -> None:
+    writer.add_tensor(name, np.ones(size, np.float32))
