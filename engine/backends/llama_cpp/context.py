@@ -104,7 +104,8 @@ class LlamaContext:
         """Compute `(sequence_id, first_position, token_ids, wants_logits)`, each sequence once.
 
         Logits are kept for the last token of the parts that want them, in their order. Returns
-        llama.cpp's code: 0 done, 1 no cells (nothing changed), 2 aborted, below 0 failed.
+        llama.cpp's code: 0 done, 1 no cells (nothing changed), 2 aborted, below 0 failed. After
+        an abort each sequence holds a beginning that is right, which may be nothing.
         """
         end = 0
         seen: set[int] = set()
@@ -135,6 +136,11 @@ class LlamaContext:
         with self.computing:
             code = int(bindings.llama_decode(self._pointer, self._batch))
         self._num_rows = sum(wants_logits for *_, wants_logits in parts) if code == 0 else 0
+        if code != 0 and not self.can_fork:
+            # A recurrent state that was half computed cannot be put back, and looks complete.
+            for sequence_id, position, *_ in parts:
+                if self.length(sequence_id) != position:
+                    self.free(sequence_id)
         return code
 
     def logits(self, num_rows: int) -> NDArray[np.float32]:
