@@ -20,7 +20,7 @@ class LlamaRunner:
     def __init__(self, context: LlamaContext, threads: int, *, adapt_threads: bool) -> None:
         self._context = context
         self._tuner = ThreadTuner(threads) if adapt_threads else None
-        self._set_threads = threads
+        self._max_threads = self._set_threads = threads
         context.set_threads(threads)
 
     @property
@@ -30,10 +30,9 @@ class LlamaRunner:
 
     def execute(self, batch: Batch) -> NDArray[np.float32] | StepFailure:
         tuner = self._tuner if batch.is_decode else None
-        if tuner is not None:
-            self._use_threads(tuner.choose(len(batch.scheduled)))
-        elif self._tuner is not None:
-            self._use_threads(self._tuner.current)
+        # Reading prompts shares its work out as it goes, so a busy core costs it nothing: with 2
+        # threads on 2 busy cores it took 0.8 to 1.0 of the time with one.
+        self._use_threads(tuner.choose(len(batch.scheduled)) if tuner else self._max_threads)
         parts = [
             (item.request.seat_id, item.start, item.token_ids, item.is_sampled)
             for item in batch.scheduled

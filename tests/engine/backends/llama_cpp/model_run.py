@@ -17,7 +17,7 @@ from engine.engine import Engine, RequestFailure
 from engine.request import Request, RequestOutput
 from engine.sampling_params import SamplingParams
 
-GREEDY = SamplingParams(temperature=0.0, max_tokens=24, ignore_eos=True, loop_guard=False)
+GREEDY = SamplingParams(temperature=0.0, max_tokens=16, ignore_eos=True, loop_guard=False)
 # Two shapes of one computation differ by this much, so closer logits may change places.
 NEAR_TIE = 0.5
 

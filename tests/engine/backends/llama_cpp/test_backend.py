@@ -37,9 +37,9 @@ def same(run: ModelRun, prompt: list[int], one: list[int], other: list[int]) -> 
 
 def test_a_greedy_answer_is_the_same_twice(run: ModelRun, config: EngineConfig) -> None:
     prompt = run.encode(TEXTS[0])
-    first = run.answer(prompt, max_tokens=48)
+    first = run.answer(prompt, max_tokens=32)
     run.backend.kv_memory.clear()
-    assert ModelRun(run.backend, config).answer(prompt, max_tokens=48) == first
+    assert ModelRun(run.backend, config).answer(prompt, max_tokens=32) == first
 
 
 @pytest.mark.parametrize(("flash_attn", "n_batch"), [(True, 512), (False, 7)])
@@ -59,8 +59,8 @@ def test_greedy_answers_are_those_of_llama_cpp_python(
     for text in TEXTS:
         prompt = run.encode(text)
         stream = llama.generate(prompt, temp=0.0, repeat_penalty=1.0, reset=True)
-        theirs = [next(stream) for _ in range(24)]
-        ours = run.answer(prompt, max_tokens=24)
+        theirs = [next(stream) for _ in range(16)]
+        ours = run.answer(prompt, max_tokens=16)
         same(run, prompt, ours, theirs)
     llama.close()
 
@@ -98,7 +98,7 @@ def test_a_continued_and_a_forked_chat_answer_as_from_nothing(
 def test_the_prompt_is_read_in_pieces_and_the_answer_is_that_of_one_piece(
     run: ModelRun, starter: Path
 ) -> None:
-    prompt = run.encode(STORY)[:300]
+    prompt = run.encode(STORY)[:150]
     config = EngineConfig(model_path=starter, context_tokens=512, max_batch_tokens=32)
     pieces = LlamaBackend(config)
     in_pieces = ModelRun(pieces, config).answer(prompt)
@@ -127,7 +127,7 @@ def test_in_too_few_cells_everybody_is_answered_as_alone(starter: Path, run: Mod
     backend = LlamaBackend(config)
     crowded = ModelRun(backend, config)
     prompts = [run.encode(STORY)[i * 7 : i * 7 + 60] for i in range(4)]
-    numbers = [crowded.submit(prompt, max_tokens=24) for prompt in prompts]
+    numbers = [crowded.submit(prompt, max_tokens=16) for prompt in prompts]
     crowded.finish()
     for number, prompt in zip(numbers, prompts, strict=True):
         same(run, prompt, run.answer(prompt), crowded.tokens[number])
@@ -168,7 +168,7 @@ def test_an_abort_beside_a_writer_leaves_its_text(run: ModelRun) -> None:
     writer = run.submit(prompt)
     choose = random.Random(1)
     while run.engine.has_work:
-        other = run.submit(run.encode(STORY)[: choose.randrange(50, 400)])
+        other = run.submit(run.encode(STORY)[: choose.randrange(50, 120)])
         run.step()
         # The step after an abort ends early, for everybody in it.
         run.engine.abort_step()
@@ -188,13 +188,13 @@ def test_damaged_cells_fail_one_request_and_the_same_prompt_works_again(run: Mod
     expected = run.answer(prompt)
     _damage(run, sequence_id=0)
     writer_prompt = run.encode(TEXTS[1])
-    writer = run.submit(writer_prompt, max_tokens=60)
+    writer = run.submit(writer_prompt, max_tokens=30)
     run.step()
     number = run.submit([*prompt, *expected, *run.encode(" Then")])
     run.finish()
     assert isinstance(run.last[number], RequestFailure)
     assert run.answer(prompt) == expected
-    same(run, writer_prompt, run.answer(writer_prompt, max_tokens=60), run.tokens[writer])
+    same(run, writer_prompt, run.answer(writer_prompt, max_tokens=30), run.tokens[writer])
 
 
 def _damage(run: ModelRun, sequence_id: int) -> None:
