@@ -1,9 +1,11 @@
 """`decode --busy`: what is left of the speed when another program takes half of the cores.
 
-    tokens   before | change | while the other program runs | change | after
-    judged   all    |        | from 32 tokens on            |        | from 32 tokens on
+    tokens    before | change | while the other program runs | change | after
+    judged           |        | from 32 tokens on            |        | from 32 tokens on
 
-llama.cpp waits for its slowest thread at every layer, so one busy core makes both late.
+llama.cpp waits for its slowest thread at every layer, so one busy core makes both late. Every
+trial has a twin in which the other program only waits: the same tokens of the twin are the idle
+speed, because writing slows down as a text grows.
 """
 
 import argparse
@@ -16,7 +18,7 @@ from time import perf_counter
 from types import TracebackType
 from typing import Any, Self
 
-from app.bench.compare import Bar, figure_of
+from app.bench.compare import Bar, Pair, figure_of
 from app.bench.machine import Others, machine
 from app.bench.our_engine import OurEngine, model_of
 from app.bench.report import Report
@@ -82,16 +84,15 @@ class Trial:
     others_cores: float
 
     @property
-    def idle_rate(self) -> float:
-        return median(self.before)
+    def speeds(self) -> dict[str, float]:
+        """What is judged of either phase."""
+        skipped = SETTLED_AFTER // WINDOW
+        return {"busy": speed(self.during[skipped:]), "after": speed(self.after[skipped:])}
 
-    @property
-    def busy_rate(self) -> float:
-        return median(self.during[SETTLED_AFTER // WINDOW :])
 
-    @property
-    def after_rate(self) -> float:
-        return median(self.after[SETTLED_AFTER // WINDOW :])
+def speed(windows: Sequence[float]) -> float:
+    """Tokens a second over all of these windows: a slow one weighs as long as it took."""
+    return len(windows) / sum(1.0 / rate for rate in windows)
 
 
 def run(options: argparse.Namespace) -> Report:
@@ -102,38 +103,32 @@ def run(options: argparse.Namespace) -> Report:
     taken = max(1, threads // 2)
     facts = machine(model=model.stem, threads=threads, context=options.context, busy_cores=taken)
     config = EngineConfig(model_path=model, context_tokens=options.context, threads=options.threads)
-    trials: list[Trial] = []
+    pairs: list[Pair[Trial]] = []
     ends = perf_counter() + 60 * options.minutes
     with OurEngine(config) as engine:
         prompts = Prompts(engine.tokenizer)
         engine.generate(prompts.generations(1, options.prompt, options.tokens))
-        while len(undisturbed(trials)) < options.pairs and (perf_counter() < ends or not trials):
-            trials.append(measure(engine, prompts.prompt(options.prompt), taken))
-            last = trials[-1]
-            print(
-                f"trial {len(trials)}: {last.idle_rate:.0f}, {last.busy_rate:.0f},"
-                f" {last.after_rate:.0f} tokens/s; others {last.others_cores:.2f} cores",
-                file=sys.stderr,
-                flush=True,
-            )
-    clean = undisturbed(trials) or trials
-    windows = table_of_windows(clean)
+        while len(undisturbed(pairs)) < options.pairs and (perf_counter() < ends or not pairs):
+            prompt = prompts.prompt(options.prompt)
+            trial = measure(engine, prompt, taken)
+            # Another prompt of the same length, or the twin would be read from the cache.
+            pairs.append(Pair(trial, measure(engine, prompts.prompt(options.prompt), 0)))
+            progress(len(pairs), pairs[-1])
+    clean = undisturbed(pairs) or pairs
     notes = [
-        f"{len(trials)} trials, {len(trials) - len(undisturbed(trials))} of them disturbed by other"
-        f" programs{'' if undisturbed(trials) else ', which are shown for want of better ones'}."
+        f"{len(pairs)} trials, {len(pairs) - len(undisturbed(pairs))} of them disturbed by other"
+        f" programs{'' if undisturbed(pairs) else ', which are shown for want of better ones'}."
     ]
-    return Report(
-        "decode --busy",
-        facts,
-        [*summary(clean), *windows],
-        COLUMNS,
-        ("measure", "tokens_per_second"),
-        notes,
-    )
+    rows = [*summary(clean), *table_of_windows(clean)]
+    return Report("decode --busy", facts, rows, COLUMNS, ("measure", "tokens_per_second"), notes)
 
 
-def undisturbed(trials: Sequence[Trial]) -> list[Trial]:
-    return [trial for trial in trials if trial.others_cores <= DISTURBED_CORES]
+def undisturbed(pairs: Sequence[Pair[Trial]]) -> list[Pair[Trial]]:
+    return [
+        pair
+        for pair in pairs
+        if max(pair.ours.others_cores, pair.theirs.others_cores) <= DISTURBED_CORES
+    ]
 
 
 def measure(engine: OurEngine, prompt: tuple[int, ...], num_burners: int) -> Trial:
@@ -167,28 +162,17 @@ def rates(arrivals: Sequence[float]) -> tuple[float, ...]:
     return tuple(WINDOW / (end - start) for start, end in zip(ends, ends[1:], strict=False))
 
 
-def summary(trials: Sequence[Trial]) -> list[dict[str, Any]]:
-    shares = {
-        "busy": [trial.busy_rate / trial.idle_rate for trial in trials],
-        "after": [trial.after_rate / trial.idle_rate for trial in trials],
-    }
-    speeds = {
-        "busy": [trial.busy_rate for trial in trials],
-        "after": [trial.after_rate for trial in trials],
-    }
-    rows: list[dict[str, Any]] = [
-        {
-            "measure": "idle",
-            "tokens_per_second": median(trial.idle_rate for trial in trials),
-            "trials": len(trials),
-        }
-    ]
+def summary(pairs: Sequence[Pair[Trial]]) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = []
     for name, bar in BARS.items():
-        figure = figure_of(shares[name])
+        idle = [pair.theirs.speeds[name] for pair in pairs]
+        found = [pair.ours.speeds[name] for pair in pairs]
+        figure = figure_of([one / other for one, other in zip(found, idle, strict=True)])
+        rows.append({"measure": f"idle, as {name}", "tokens_per_second": median(idle)})
         rows.append(
             {
                 "measure": f"{name}, from {SETTLED_AFTER} tokens on",
-                "tokens_per_second": median(speeds[name]),
+                "tokens_per_second": median(found),
                 "ratio": figure.median,
                 "low": figure.low,
                 "high": figure.high,
@@ -200,10 +184,10 @@ def summary(trials: Sequence[Trial]) -> list[dict[str, Any]]:
     return rows
 
 
-def table_of_windows(trials: Sequence[Trial]) -> list[dict[str, Any]]:
+def table_of_windows(pairs: Sequence[Pair[Trial]]) -> list[dict[str, Any]]:
     rows = []
     for phase in ("before", "during", "after"):
-        columns = zip(*(getattr(trial, phase) for trial in trials), strict=True)
+        columns = zip(*(getattr(pair.ours, phase) for pair in pairs), strict=True)
         for number, values in enumerate(columns):
             first = number * WINDOW
             rows.append(
@@ -214,3 +198,16 @@ def table_of_windows(trials: Sequence[Trial]) -> list[dict[str, Any]]:
                 }
             )
     return rows
+
+
+def progress(number: int, pair: Pair[Trial]) -> None:
+    shares = ", ".join(
+        f"{name} {speed:.0f} of {pair.theirs.speeds[name]:.0f}"
+        for name, speed in pair.ours.speeds.items()
+    )
+    print(
+        f"trial {number}: {shares} tokens/s; others {pair.ours.others_cores:.2f} and"
+        f" {pair.theirs.others_cores:.2f} cores",
+        file=sys.stderr,
+        flush=True,
+    )

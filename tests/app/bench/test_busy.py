@@ -2,13 +2,16 @@
 
 import pytest
 
-from app.bench.busy import Burner, Trial, rates, summary, undisturbed
+from app.bench.busy import Burner, Trial, rates, speed, summary, undisturbed
+from app.bench.compare import Pair
+
+IDLE = 120.0
 
 
-def trial(during: float = 70.0, after: float = 119.0, others: float = 0.0) -> Trial:
+def trial(during: float = IDLE, after: float = IDLE, others: float = 0.0) -> Trial:
     """The first four windows after each change are slow, and are not judged."""
     slow = (20.0,) * 4
-    return Trial((120.0,) * 11, slow + (during,) * 16, slow + (after,) * 16, others)
+    return Trial((IDLE,) * 11, slow + (during,) * 16, slow + (after,) * 16, others)
 
 
 def test_a_rate_is_eight_tokens_over_their_time() -> None:
@@ -16,21 +19,24 @@ def test_a_rate_is_eight_tokens_over_their_time() -> None:
     assert rates(arrivals) == pytest.approx((100.0, 100.0))
 
 
+def test_a_slow_window_weighs_as_long_as_it_took() -> None:
+    assert speed([100.0, 100.0, 50.0]) == pytest.approx(75.0)
+
+
 def test_the_first_32_tokens_after_a_change_are_not_judged() -> None:
-    idle, busy, after = summary([trial()] * 20)
-    assert idle["tokens_per_second"] == 120
+    _, busy, _, after = summary([Pair(trial(during=70.0, after=118.0), trial())] * 20)
     assert busy["ratio"] == pytest.approx(70 / 120)
-    assert after["ratio"] == pytest.approx(119 / 120)
+    assert after["ratio"] == pytest.approx(118 / 120)
     assert busy["passed"] and after["passed"]
 
 
 def test_half_the_speed_does_not_pass() -> None:
-    _, busy, _ = summary([trial(during=60.0)] * 20)
+    _, busy, _, _ = summary([Pair(trial(during=60.0), trial())] * 20)
     assert not busy["passed"]
 
 
-def test_a_trial_that_others_disturbed_is_left_out() -> None:
-    clean, disturbed = trial(), trial(others=0.8)
+def test_a_trial_that_others_disturbed_is_left_out_with_its_twin() -> None:
+    clean, disturbed = Pair(trial(), trial()), Pair(trial(), trial(others=0.8))
     assert undisturbed([clean, disturbed]) == [clean]
 
 
