@@ -108,6 +108,10 @@ class Engine:
     def close(self) -> None:
         self._backend.close()
 
+    def forget(self) -> None:
+        """Give up what ended requests left in the KV memory. Nothing may be running."""
+        self._seats.forget_everything()
+
     def check(self) -> None:
         """The books of the KV memory agree; for tests and idle moments."""
         self._seats.check()

@@ -146,6 +146,7 @@ def measure(engine: OurEngine, prompt: tuple[int, ...], num_burners: int) -> Tri
                     burner.stop()
         return arrivals
 
+    engine.forget()
     with Burner(num_burners) as burner, Others(burner.pids) as others:
         arrivals = engine.run(follow(burner))
     return Trial(

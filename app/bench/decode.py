@@ -17,7 +17,7 @@ from app.bench.llama_server import LlamaServer
 from app.bench.machine import Others, machine
 from app.bench.our_engine import OurEngine, Taken, model_of
 from app.bench.report import Report
-from app.bench.workload import Prompts
+from app.bench.workload import Generation, Prompts
 from engine.config import DEFAULT_CONTEXT_TOKENS, EngineConfig
 from engine.errors import UsageError
 
@@ -67,6 +67,7 @@ def run(options: argparse.Namespace) -> Report:
                 rows += compared(options, ours, prompts, streams, threads)
             else:
                 rows += alone(options, ours, prompts, streams)
+        rows.append(crowded(options, ours, prompts))
         for streams in options.streams:
             rows.append(overhead(options, ours, prompts, streams))
     notes = [] if options.server else [f"Others kept {others.cores:.2f} cores busy meanwhile."]
@@ -89,7 +90,7 @@ def compared(
         server.generate(work.next())
         with Others((server.pid,)) as others:
             pairs, figures = interleave(
-                lambda number: ours.generate(work.of(number)),
+                lambda number: from_nothing(ours, work.of(number)),
                 lambda number: server.generate(work.of(number)),
                 ratios,
                 minutes=options.minutes,
@@ -151,7 +152,7 @@ def alone(
     options: argparse.Namespace, ours: OurEngine, prompts: Prompts, streams: int
 ) -> list[dict[str, Any]]:
     taken = [
-        ours.generate(prompts.generations(streams, options.prompt, options.tokens))
+        from_nothing(ours, prompts.generations(streams, options.prompt, options.tokens))
         for _ in range(options.pairs)
     ]
     rows = []
@@ -169,6 +170,35 @@ def alone(
             }
         )
     return rows
+
+
+def from_nothing(ours: OurEngine, generations: list[Generation]) -> Taken:
+    """With an empty memory, as the server has whose requests use no cache."""
+    ours.forget()
+    return ours.generate(generations)
+
+
+def crowded(options: argparse.Namespace, ours: OurEngine, prompts: Prompts) -> dict[str, Any]:
+    """One stream while ended conversations fill the memory: what keeping them costs."""
+    sizes = (1, min(options.prompt, 64), options.tokens)
+    empty = [from_nothing(ours, prompts.generations(*sizes)) for _ in range(options.pairs)]
+    room = options.context - sizes[1] - sizes[2]
+    for _ in range(4):
+        if room >= 64:
+            ours.generate(prompts.generations(1, room // 4, 1))
+    full = [ours.generate(prompts.generations(*sizes)) for _ in range(options.pairs)]
+    figure = figure_of([one.decode_rate for one in full])
+    alone = figure_of([one.decode_rate for one in empty]).median
+    return {
+        "measure": "decode in a full memory, tokens/s",
+        "label": "decode in a full memory, 1 stream",
+        "streams": 1,
+        "ours": figure.median,
+        "ratio": figure.median / alone,
+        "low": figure.low / alone,
+        "high": figure.high / alone,
+        "pairs": figure.num,
+    }
 
 
 def overhead(
