@@ -10,7 +10,6 @@ import threading
 import webbrowser
 
 from app.api import openai
-from app.api.keys import api_key
 from app.owner import HomeLock, OwnerAddress, own_or_find
 from app.paths import Paths
 from app.services import Services
@@ -74,8 +73,9 @@ async def serve_app(
             # Named on the command line: a model that cannot be used ends the command.
             await services.chat_model()
         address = lock.address(host, sock.getsockname()[1])
+        services.url = address.url
         routers = [
-            openai.router(services, api_key(paths)),
+            openai.router(services, services.api_key),
             commands.router(services, address.token),
         ]
         app = server.build(services, address.port, paths.cache, routers)

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 
+from app.api.keys import api_key
 from app.chat.chat_model import ChatModel, load_chat_model
 from app.chat.jobs import Jobs
 from app.chat.session import ChatSession
@@ -39,6 +40,8 @@ class Services:
         self.paths = paths
         self._settings = load_settings(paths.settings)
         self._wanted_model = model
+        self.url = ""
+        """Where the app is reached; set before the page is built."""
         self._loading: asyncio.Future[ChatModel] | None = None
 
     @property
@@ -48,6 +51,11 @@ class Services:
     def save_settings(self, settings: Settings) -> None:
         save_settings(self.paths.settings, settings)
         self._settings = settings
+
+    @cached_property
+    def api_key(self) -> str:
+        """What other programs need for /v1; made and kept when there is none."""
+        return api_key(self.paths)
 
     @cached_property
     def database(self) -> Database:

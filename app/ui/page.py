@@ -8,6 +8,7 @@ import gradio as gr
 from app.chat.message import Conversation
 from app.ui.boundary import told
 from app.ui.chat import WINDOW, Chat
+from app.ui.machine import MachinePanel
 from app.ui.room import Services
 from app.ui.settings import SettingsPanel
 from app.ui.sidebar import Header, Sidebar
@@ -64,6 +65,7 @@ class Page:
             self.sidebar = Sidebar(services)
         with gr.Sidebar(width=320, position="right", open=False, elem_id="right"):
             self.settings = SettingsPanel(services)
+            self.machine = MachinePanel(services)
         with gr.Column(elem_id="middle", scale=1):
             self.header = Header(services)
             self.chat = Chat(services, self.settings)
@@ -146,6 +148,8 @@ class Page:
         kept = [settings.preset, settings.max_tokens, settings.seed]
         taken = settings.preset.input(settings.take_preset, kept, settings.sampling, **ACTING)
         taken.success(settings.save, given, settings.preset, **ACTING)
+        context = self.machine.context
+        context.input(self.machine.keep_context, context, context, **ACTING)
         settings.keep.click(settings.keep_choices, settings.choices, None, **ACTING)
 
     def _refreshing(self, event: Any, how: dict[str, Any]) -> None:
