@@ -1,0 +1,74 @@
+"""How many threads a step gets."""
+
+from time import perf_counter
+from typing import cast
+
+import numpy as np
+import pytest
+
+from engine.backends.llama_cpp.context import LlamaContext
+from engine.backends.llama_cpp.runner import SHORT_PIECE_TOKENS, LlamaRunner
+from engine.batch import Batch, ScheduledRequest
+from engine.request import Request
+from engine.sampling_params import SamplingParams
+
+
+class SlowSecondThread:
+    """A context whose steps take ten times as long on two threads, as on a busy machine."""
+
+    def __init__(self) -> None:
+        self.threads = 0
+        self.used: list[int] = []
+
+    def set_threads(self, count: int) -> None:
+        self.threads = count
+
+    def decode(self, parts: list[tuple[int, int, list[int], bool]]) -> int:
+        self.used.append(self.threads)
+        end = perf_counter() + (0.004 if self.threads > 1 else 0.0004)
+        while perf_counter() < end:
+            pass
+        return 0
+
+    def logits(self, num_rows: int) -> np.ndarray:
+        return np.zeros((num_rows, 4), np.float32)
+
+
+def step(num_tokens: int) -> Batch:
+    request = Request(list(range(num_tokens)), SamplingParams(), sequence_id=0)
+    return Batch((ScheduledRequest.of(request, num_tokens),))
+
+
+@pytest.fixture
+def context() -> SlowSecondThread:
+    return SlowSecondThread()
+
+
+@pytest.fixture
+def runner(context: SlowSecondThread) -> LlamaRunner:
+    return LlamaRunner(cast(LlamaContext, context), 2, adapt_threads=True)
+
+
+def test_a_short_prompt_uses_what_decoding_found_fast(
+    context: SlowSecondThread, runner: LlamaRunner
+) -> None:
+    for _ in range(40):
+        runner.execute(step(1))
+    runner.execute(step(SHORT_PIECE_TOKENS))
+    assert context.used[-1] == 1
+
+
+def test_a_long_prompt_is_read_on_all_threads(
+    context: SlowSecondThread, runner: LlamaRunner
+) -> None:
+    for _ in range(40):
+        runner.execute(step(1))
+    runner.execute(step(SHORT_PIECE_TOKENS + 1))
+    assert context.used[-1] == 2
+
+
+def test_a_chosen_number_of_threads_stays(context: SlowSecondThread) -> None:
+    runner = LlamaRunner(cast(LlamaContext, context), 2, adapt_threads=False)
+    for num_tokens in (1, SHORT_PIECE_TOKENS, 200) * 20:
+        runner.execute(step(num_tokens))
+    assert set(context.used) == {2}
