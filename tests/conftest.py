@@ -1,4 +1,4 @@
-"""A home of its own for each test that wants one."""
+"""A home of its own for each test that wants one, and the starter model."""
 
 import os
 import tempfile
@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from app.models.starter import starter_model
 from app.paths import Paths
 
 # Every commit waits for the disk; a folder in memory makes that short, where there is one.
@@ -26,3 +27,12 @@ def paths(home: Path) -> Paths:
     made = Paths.from_environment({"INGLENOOK_HOME": str(home)})
     made.create()
     return made
+
+
+@pytest.fixture(scope="session")
+def starter() -> Path:
+    """Its file. Without it many tests would prove nothing, so they fail instead."""
+    path = starter_model()
+    if path is None:
+        pytest.fail("The starter model is not installed: run `make install`.")
+    return path

@@ -14,7 +14,7 @@ from tests.visitor import FLAGS
 async def browser() -> AsyncIterator[Browser]:
     path = find_chromium()
     if path is None:
-        pytest.fail("There is no Chromium: run `make install`, or name one in CHROMIUM.")
+        pytest.fail("There is no Chromium: `make test` fetches one, or name one in CHROMIUM.")
     async with async_playwright() as playwright:
         browser = await playwright.chromium.launch(executable_path=path, args=list(FLAGS))
         yield browser

@@ -22,7 +22,6 @@ from typing import Any
 import httpx
 import pytest
 
-from app.models.starter import starter_model
 from app.owner import TOKEN_HEADER, own_or_find
 from app.paths import Paths
 from app.settings import Settings, save_settings
@@ -84,10 +83,8 @@ sys.exit(code)
 
 
 @pytest.fixture(scope="module", autouse=True)
-def spoken_to(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def spoken_to(starter: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """The file of the hosts that the processes of this module spoke to."""
-    if starter_model() is None:
-        pytest.skip("the starter model is not installed")
     folder = tmp_path_factory.mktemp("watch")
     (folder / "sitecustomize.py").write_text(WATCH)
     hosts = folder / "hosts"
@@ -468,9 +465,7 @@ def fill(file: Path) -> None:
 
 
 @pytest.fixture
-def models(home: Path) -> dict[str, Path]:
-    starter = starter_model()
-    assert starter is not None
+def models(home: Path, starter: Path) -> dict[str, Path]:
     with starter.open("rb") as file:
         beginning = file.read(3_000_000)
     files = {

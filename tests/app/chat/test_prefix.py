@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from app.chat.message import Message, MessageState
-from app.models.starter import starter_model
 from app.paths import Paths
 from app.services import Services
 from engine.metrics import Timings
@@ -28,9 +27,7 @@ QUESTIONS = (
 
 
 @pytest.fixture
-async def services(tmp_path: Path) -> AsyncIterator[Services]:
-    if starter_model() is None:
-        pytest.skip("the starter model is not installed")
+async def services(tmp_path: Path, starter: Path) -> AsyncIterator[Services]:
     services = Services(Paths.from_environment({"INGLENOOK_HOME": str(tmp_path)}))
     yield services
     await services.close()

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from datetime import datetime
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -11,7 +12,6 @@ from app.chat.ledger import TokenLedger
 from app.chat.message import Role
 from app.chat.template import ChatTemplate
 from app.chat.turns import Turn
-from app.models.starter import starter_model
 from engine.backends.llama_cpp.library import bindings
 from engine.backends.llama_cpp.model import LlamaModel
 
@@ -20,11 +20,8 @@ NOON = datetime(2026, 3, 1, 12, 0)
 
 
 @pytest.fixture(scope="module")
-def model() -> Iterator[LlamaModel]:
-    path = starter_model()
-    if path is None:
-        pytest.skip("the starter model is not installed")
-    loaded = LlamaModel(path, facts_only=True)
+def model(starter: Path) -> Iterator[LlamaModel]:
+    loaded = LlamaModel(starter, facts_only=True)
     yield loaded
     loaded.close()
 

@@ -7,7 +7,6 @@ import pytest
 
 from app.commands.carry_out import carry_out
 from app.commands.options import Options
-from app.models.starter import starter_model
 from app.services import Services
 from app.settings import Settings, save_settings
 from engine.errors import ModelDamaged, ModelNotFound
@@ -58,16 +57,13 @@ async def test_no_file_is_a_sentence(services: FakeModelServices, name: str) -> 
 
 
 @pytest.mark.model
-async def test_the_facts_of_the_starter(services: FakeModelServices) -> None:
-    path = starter_model()
-    if path is None:
-        pytest.skip("the starter model is not installed")
+async def test_the_facts_of_the_starter(services: FakeModelServices, starter: Path) -> None:
     facts = (await models(services, "info", json=True)).json()
     assert (facts["architecture"], facts["context"]) == ("llama", 8192)
     assert facts["parameters"] == 134_515_008
     # 30 layers, 3 heads of 64 values, keys and values of 2 bytes.
     assert facts["kv_bytes_per_token"] == 30 * 3 * 64 * 2 * 2
-    assert facts["memory_bytes"] > path.stat().st_size
+    assert facts["memory_bytes"] > starter.stat().st_size
     assert "Q4_1" in facts["quantization"]
     told = await models(services, "info", text="starter")
     assert "134" in told.out or "135" in told.out

