@@ -113,7 +113,7 @@ class Engine:
         self._seats.forget_everything()
 
     def check(self) -> None:
-        """The books of the KV memory agree; for tests and idle moments."""
+        """The books of the KV memory agree; for tests, as it reads all of them."""
         self._seats.check()
 
     def _commit(self, batch: Batch, seconds: float) -> None:

@@ -26,7 +26,7 @@ SAMPLING_FIELDS: Mapping[str, str] = {
 INTEGERS = frozenset({"top_k", "seed", "max_tokens"})
 # They change nothing about an answer here, so taking them promises nothing.
 HARMLESS = frozenset({"user", "metadata", "store", "service_tier", "safety_identifier"})
-# What a field that comes later may say, because it is what happens anyway.
+# What a field that we do not have may say, because it is what happens anyway.
 DEFAULTS: Mapping[str, tuple[Any, ...]] = {
     "n": (1,),
     "logprobs": (False,),

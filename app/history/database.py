@@ -205,9 +205,7 @@ class Database:
     def _errors_as_sentences(self) -> Iterator[None]:
         try:
             yield
-        except sqlite3.Error as error:
-            raise self._sentence(error) from error
-        except OSError as error:
+        except (sqlite3.Error, OSError) as error:
             raise self._sentence(error) from error
 
     def _sentence(self, error: sqlite3.Error | OSError) -> HistoryError:

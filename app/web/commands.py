@@ -19,6 +19,7 @@ from app.owner import TOKEN_HEADER, proof
 from app.services import Services
 from engine.errors import InglenookError, UsageError
 
+NOT_THE_OWNER = "This needs the token of the home's owner."
 UNEXPECTED = "Something unexpected happened in the running app; its log has the details."
 
 
@@ -49,13 +50,13 @@ def router(services: Services, token: str) -> APIRouter:
     @routes.get("/engine")
     async def engine(request: Request) -> Response:
         if not is_owner(request):
-            return PlainTextResponse("no", 403)
+            return PlainTextResponse(NOT_THE_OWNER, 403)
         return JSONResponse(services.activity())
 
     @routes.post("/command")
     async def command(request: Request) -> Response:
         if not is_owner(request):
-            return PlainTextResponse("This needs the token of the home's owner.", 403)
+            return PlainTextResponse(NOT_THE_OWNER, 403)
         try:
             options = Options.from_json(json.loads(await request.body()))
         except (ValueError, TypeError):
