@@ -3,7 +3,7 @@
 from app.commands.console import Console, write_json
 from app.commands.options import Options
 from app.models.local import find_model, list_models, model_facts
-from app.models.starter import STARTER_NOTICE
+from app.models.starter import STARTER_NOTICE, starter_model
 from app.services import Services
 from engine.config import DEFAULT_CONTEXT_TOKENS
 
@@ -37,7 +37,10 @@ def show_list(services: Services, options: Options, console: Console) -> None:
 
 
 def show_info(services: Services, options: Options, console: Console) -> None:
-    path = find_model(services.paths, services.settings, options.text)
+    if options.text:
+        path = find_model(services.paths, services.settings, options.text)
+    else:
+        path = services.model_path
     context = services.settings.context_tokens or DEFAULT_CONTEXT_TOKENS
     facts = model_facts(path, context)
     if options.json:
@@ -54,5 +57,5 @@ def show_info(services: Services, options: Options, console: Console) -> None:
         f"  memory          about {facts.memory_bytes / 1e6:,.0f} MB with a context of"
         f" {min(facts.context, context):,} tokens\n"
     )
-    if options.text in ("", "starter"):
+    if path == starter_model():
         console.note(STARTER_NOTICE)

@@ -68,3 +68,18 @@ async def test_the_facts_of_the_starter(services: FakeModelServices, starter: Pa
     told = await models(services, "info", text="starter")
     assert "134" in told.out or "135" in told.out
     assert "often wrong" in told.notes[0].replace("\n", " ")
+
+
+@pytest.mark.model
+async def test_without_a_name_it_is_the_model_in_use(
+    services: FakeModelServices, home: Path, starter: Path
+) -> None:
+    mine = home / "mine.gguf"
+    mine.symlink_to(starter)
+    named = Services(services.paths, str(mine))
+    save_settings(services.paths.settings, Settings(model=str(mine)))
+    for used in (named, Services(services.paths)):
+        told = await models(used, "info")
+        assert told.out.startswith("mine\n")
+        assert told.notes == []
+        await used.close()
