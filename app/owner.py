@@ -19,6 +19,7 @@ from typing import Self
 from filelock import FileLock, Timeout
 
 from app.paths import Paths
+from app.private_file import write_private
 from engine.errors import HomeBusy, HomeError
 
 POLL_S = 0.05
@@ -85,12 +86,8 @@ class HomeLock:
 
     def announce(self, address: OwnerAddress) -> None:
         """Leave the note: from now on commands and second apps find this process."""
-        temporary = self._paths.owner.with_suffix(".tmp")
-        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
         try:
-            with open(os.open(temporary, flags, 0o600), "w") as file:
-                json.dump(asdict(address), file)
-            temporary.replace(self._paths.owner)
+            write_private(self._paths.owner, json.dumps(asdict(address)))
         except OSError as error:
             raise HomeError(
                 f"The file {self._paths.owner} cannot be written ({error.strerror}): make room on"

@@ -1,12 +1,12 @@
 """Choices that outlive the app's run: one small JSON file, written whole or not at all."""
 
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+from app.private_file import write_private
 from engine.errors import HomeError, InvalidParams
 from engine.sampling_params import SamplingParams, with_changes
 
@@ -37,7 +37,10 @@ def load_settings(path: Path) -> Settings:
     except FileNotFoundError:
         return Settings()
     except OSError as error:
-        raise HomeError(f"The settings in {path} cannot be read ({error.strerror}).") from error
+        raise HomeError(
+            f"The settings in {path} cannot be read ({error.strerror}): give your user the right to"
+            " read the file, or delete it to start from the defaults."
+        ) from error
     except ValueError as error:
         raise _damaged(path, error) from error
     try:
@@ -48,15 +51,13 @@ def load_settings(path: Path) -> Settings:
 
 def save_settings(path: Path, settings: Settings) -> None:
     """Replace the file in one step, so that a crash leaves the old one or the new one."""
-    temporary = path.with_suffix(".tmp")
     try:
-        with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
-            json.dump(asdict(settings), file, indent=2)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
+        write_private(path, json.dumps(asdict(settings), indent=2))
     except OSError as error:
-        raise HomeError(f"The settings could not be saved ({error.strerror}).") from error
+        raise HomeError(
+            f"The settings could not be saved ({error.strerror}): make room on the disk, or make"
+            f" {path.parent} writable."
+        ) from error
 
 
 def _from_json(values: object) -> Settings:

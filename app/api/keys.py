@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from app.paths import Paths
+from app.private_file import write_private
 from engine.errors import HomeError
 
 VARIABLE = "INGLENOOK_API_KEY"
@@ -34,11 +35,7 @@ def _kept(path: Path) -> str:
 
 
 def _keep(path: Path, key: str) -> str:
-    temporary = path.with_suffix(".tmp")
-    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
-    with open(os.open(temporary, flags, 0o600), "w", encoding="utf-8") as file:
-        file.write(key + "\n")
-    temporary.replace(path)
+    write_private(path, f"{key}\n")
     return key
 
 

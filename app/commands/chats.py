@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import os
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -11,8 +10,11 @@ from app.chat.message import Conversation, Message, Role
 from app.commands.console import Console, write_json
 from app.commands.options import Options
 from app.history.transfer import export, import_
+from app.private_file import write_private
 from app.services import Services
 from engine.errors import HistoryError, UsageError
+
+LISTED_AT_ONCE = 500
 
 
 async def chats(services: Services, options: Options, console: Console) -> None:
@@ -30,9 +32,9 @@ async def chats(services: Services, options: Options, console: Console) -> None:
 async def list_chats(services: Services, options: Options, console: Console) -> None:
     found: list[Conversation] = []
     while True:
-        page = await services.conversations.list(limit=500, offset=len(found))
-        found += page
-        if len(page) < 500:
+        more = await services.conversations.list(limit=LISTED_AT_ONCE, offset=len(found))
+        found += more
+        if len(more) < LISTED_AT_ONCE:
             break
     if options.json:
         write_json(console, {"chats": [_chat(conversation) for conversation in found]})
@@ -86,7 +88,12 @@ async def export_chats(services: Services, options: Options, console: Console) -
         return
     path = Path(options.file)
     text = json.dumps(document, ensure_ascii=False, indent=2) + "\n"
-    await asyncio.to_thread(write_private, path, text)
+    try:
+        await asyncio.to_thread(write_private, path, text)
+    except OSError as error:
+        raise HistoryError(
+            f"{path} could not be written ({error.strerror}): choose another place."
+        ) from error
     console.note(f"{len(document['conversations'])} conversations are in {path}.")
 
 
@@ -95,9 +102,14 @@ async def import_chats(services: Services, options: Options, console: Console) -
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise HistoryError(f"{path} cannot be read ({error.strerror}).") from error
+        raise HistoryError(
+            f"{path} cannot be read ({error.strerror}): name a file that `chats export` wrote."
+        ) from error
     except (ValueError, RecursionError) as error:
-        raise HistoryError(f"{path} is not an export of Inglenook ({error}).") from error
+        raise HistoryError(
+            f"{path} is not an export of Inglenook ({error}): name a file that `chats export`"
+            " wrote."
+        ) from error
     report = await import_(services.database, document)
     console.note(
         f"{len(report.imported)} conversations were taken in, {len(report.copied)} under new names,"
@@ -117,22 +129,6 @@ async def delete_chats(services: Services, options: Options, console: Console) -
         services.jobs.stop(conversation_id)
         await services.conversations.purge(conversation_id)
     console.note(f"{len(ids)} deleted.")
-
-
-def write_private(path: Path, text: str) -> None:
-    """Replace the file in one step; conversations are private, wherever they are put."""
-    temporary = path.parent / f"{path.name}.part"
-    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
-    try:
-        try:
-            with open(os.open(temporary, flags, 0o600), "w", encoding="utf-8") as file:
-                file.write(text)
-            temporary.replace(path)
-        except OSError:
-            temporary.unlink(missing_ok=True)
-            raise
-    except OSError as error:
-        raise HistoryError(f"{path} could not be written ({error.strerror}).") from error
 
 
 def _line(conversation: Conversation) -> str:

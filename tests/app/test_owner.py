@@ -148,6 +148,6 @@ def test_a_lock_that_cannot_be_made_is_one_sentence(paths: Paths) -> None:
 def test_a_note_that_cannot_be_left_is_one_sentence(paths: Paths) -> None:
     with HomeLock(paths) as lock:
         lock.try_acquire()
-        paths.owner.with_suffix(".tmp").mkdir()
+        paths.owner.with_name("owner.json.part").mkdir()
         with pytest.raises(HomeError, match="cannot be written"):
             lock.announce(lock.address("127.0.0.1", 1))

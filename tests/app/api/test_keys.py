@@ -36,7 +36,7 @@ def test_a_key_file_of_nonsense_is_one_sentence(paths: Paths) -> None:
 
 
 def test_a_key_that_cannot_be_kept_is_one_sentence(paths: Paths) -> None:
-    paths.api_key.with_suffix(".tmp").mkdir()
+    paths.api_key.with_name("api-key.part").mkdir()
     with pytest.raises(HomeError, match="cannot be used"):
         api_key(paths, {})
 
