@@ -15,25 +15,25 @@ from app.history.rows import (
     json_text,
     message_from_row,
     row_from_conversation,
-    row_from_message,
     storable,
     writing_from_message,
 )
-from engine.errors import HistoryError, NotFound
+from app.history.statements import (
+    branch,
+    conversation_at_rest,
+    conversation_of,
+    insert_answer,
+    insert_message,
+    message_row,
+    message_row_in,
+    newest_below,
+    remove_conversations,
+    unknown_conversation,
+    write_answer,
+)
+from engine.errors import HistoryError
 
 TITLE_LENGTH = 60
-
-# From a message up to its root, at most :limit of them (-1: all), the newest first.
-BRANCH = """
-    with recursive branch(seq, parent_id, above) as (
-        select seq, parent_id, 0 from message where id = :leaf and :limit <> 0
-        union all
-        select message.seq, message.parent_id, above + 1
-        from branch join message on message.id = branch.parent_id
-        where :limit < 0 or above + 1 < :limit
-    )
-    select message.* from branch join message using (seq) order by above desc
-"""
 
 
 class Place(Enum):
@@ -45,7 +45,7 @@ class Place(Enum):
 ACTIVE_LEAF: Final = Place.ACTIVE_LEAF
 
 
-class Turn(NamedTuple):
+class Exchange(NamedTuple):
     """What the user said, and the answer that is to be written."""
 
     user: Message
@@ -78,12 +78,12 @@ class Conversations:
 
         def store(tables: Tables) -> Conversation:
             tables.table("conversation").insert(row_from_conversation(conversation))
-            return _conversation(tables, conversation.conversation_id)
+            return conversation_of(tables, conversation.conversation_id)
 
         return await self._database.run(store)
 
     async def get(self, conversation_id: str) -> Conversation:
-        return await self._database.run(lambda tables: _conversation(tables, conversation_id))
+        return await self._database.run(lambda tables: conversation_of(tables, conversation_id))
 
     async def rename(self, conversation_id: str, title: str) -> None:
         await self._set(conversation_id, "title", storable(title))
@@ -104,7 +104,7 @@ class Conversations:
                 "update conversation set deleted_at = null where id = ?", [conversation_id]
             )
             if not cursor.rowcount:
-                raise _unknown_conversation(conversation_id)
+                raise unknown_conversation(conversation_id)
 
         await self._database.run(undelete)
 
@@ -115,25 +115,24 @@ class Conversations:
         """
 
         def remove(tables: Tables) -> None:
-            if not _remove(tables, [conversation_id]):
-                raise _unknown_conversation(conversation_id)
+            if not remove_conversations(tables, [conversation_id]):
+                raise unknown_conversation(conversation_id)
 
         await self._database.erase([conversation_id], remove)
 
-    async def purge_deleted(self, older_than_s: float = 0.0) -> int:
-        """Purge what was deleted at least this long ago; the number of conversations."""
-        deadline = self._clock() - older_than_s
-        query = "select id from conversation where deleted_at <= ?"
+    async def purge_deleted(self) -> int:
+        """Purge every deleted conversation; their number."""
+        query = "select id from conversation where deleted_at is not null"
         ids: list[str] = await self._database.run(
-            lambda tables: [row["id"] for row in tables.query(query, [deadline])]
+            lambda tables: [row["id"] for row in tables.query(query)]
         )
         if not ids:
             return 0
 
         def remove(tables: Tables) -> int:
             # Asked again: one may have been restored meanwhile.
-            still = {row["id"] for row in tables.query(query, [deadline])}
-            return _remove(tables, [each for each in ids if each in still])
+            still = {row["id"] for row in tables.query(query)}
+            return remove_conversations(tables, [each for each in ids if each in still])
 
         return await self._database.erase(ids, remove)
 
@@ -141,8 +140,8 @@ class Conversations:
         """The last `limit` messages of the active branch, oldest first."""
 
         def read(tables: Tables) -> list[Message]:
-            leaf = _conversation(tables, conversation_id).active_leaf_id
-            return _branch(tables, leaf, -1 if limit is None else max(limit, 0))
+            leaf = conversation_of(tables, conversation_id).active_leaf_id
+            return branch(tables, leaf, -1 if limit is None else max(limit, 0))
 
         return await self._database.run(read)
 
@@ -150,8 +149,8 @@ class Conversations:
         """The length of the active branch."""
 
         def count(tables: Tables) -> int:
-            leaf = _conversation(tables, conversation_id).active_leaf_id
-            return 0 if leaf is None else int(_message_row(tables, leaf)["depth"])
+            leaf = conversation_of(tables, conversation_id).active_leaf_id
+            return 0 if leaf is None else int(message_row(tables, leaf)["depth"])
 
         return await self._database.run(count)
 
@@ -159,8 +158,8 @@ class Conversations:
         """From the root of its tree to this message."""
 
         def read(tables: Tables) -> list[Message]:
-            _message_row(tables, message_id)
-            return _branch(tables, message_id, -1)
+            message_row(tables, message_id)
+            return branch(tables, message_id)
 
         return await self._database.run(read)
 
@@ -168,7 +167,7 @@ class Conversations:
         """The ids of this message and of the others with its parent, in order of creation."""
 
         def read(tables: Tables) -> list[str]:
-            row = _message_row(tables, message_id)
+            row = message_row(tables, message_id)
             rows = tables.query(
                 "select id from message where conversation_id = ? and parent_id is ? order by seq",
                 [row["conversation_id"], row["parent_id"]],
@@ -181,24 +180,11 @@ class Conversations:
         """Show the branch that runs through this message to the newest message below it."""
 
         def activate(tables: Tables) -> None:
-            _conversation(tables, conversation_id)
-            _message_of(tables, conversation_id, message_id)
-            # Children are younger than their parents, so the youngest of all is a leaf.
-            (newest,) = tables.query(
-                """
-                with recursive below(id, seq) as (
-                    select id, seq from message where id = ?
-                    union all
-                    select message.id, message.seq from below
-                    join message on message.parent_id = below.id
-                )
-                select id from below order by seq desc limit 1
-                """,
-                [message_id],
-            )
+            conversation_of(tables, conversation_id)
+            message_row_in(tables, conversation_id, message_id)
             tables.execute(
                 "update conversation set active_leaf_id = ? where id = ?",
-                [newest["id"], conversation_id],
+                [newest_below(tables, message_id), conversation_id],
             )
 
         await self._database.run(activate)
@@ -208,24 +194,24 @@ class Conversations:
         conversation_id: str,
         text: str,
         parent_id: str | None | Literal[Place.ACTIVE_LEAF] = ACTIVE_LEAF,
-    ) -> Turn:
+    ) -> Exchange:
         """Store what the user said and an empty answer, which becomes the active leaf.
 
         Another `parent_id` makes a new branch there; None makes another first message.
         """
 
-        def store(tables: Tables) -> Turn:
-            conversation = _at_rest(tables, conversation_id)
+        def store(tables: Tables) -> Exchange:
+            conversation = conversation_at_rest(tables, conversation_id)
             parent = conversation.active_leaf_id if parent_id is ACTIVE_LEAF else parent_id
             now = self._clock()
-            user = _insert(tables, conversation_id, parent, Role.USER, storable(text), now)
-            answer = self._insert_answer(tables, user, now)
+            user = insert_message(tables, conversation_id, parent, Role.USER, storable(text), now)
+            answer = insert_answer(tables, user, now)
             if not conversation.title:
                 tables.execute(
                     "update conversation set title = ? where id = ?",
                     [_first_words(user.content), conversation_id],
                 )
-            return Turn(user, answer)
+            return Exchange(user, answer)
 
         return await self._database.run(store)
 
@@ -233,21 +219,21 @@ class Conversations:
         """Another empty answer to the same message of the user, which becomes the active leaf."""
 
         def store(tables: Tables) -> Message:
-            _at_rest(tables, conversation_id)
-            row = _message_of(tables, conversation_id, user_message_id)
+            conversation_at_rest(tables, conversation_id)
+            row = message_row_in(tables, conversation_id, user_message_id)
             if row["role"] != Role.USER.value:
                 raise HistoryError(
                     "Only a message of yours can be answered again: choose the one above the"
                     " answer."
                 )
-            return self._insert_answer(tables, message_from_row(row), self._clock())
+            return insert_answer(tables, message_from_row(row), self._clock())
 
         return await self._database.run(store)
 
     async def save_partial(self, answer_id: str, content: str, thinking: str) -> None:
         """Store how far a running answer has come."""
         columns = {"content": storable(content), "thinking": storable(thinking)}
-        await self._database.run(lambda tables: _write(tables, answer_id, columns))
+        await self._database.run(lambda tables: write_answer(tables, answer_id, columns))
 
     async def finish_answer(self, answer: Message) -> None:
         """Store a running answer as it ended; from then on it never changes."""
@@ -255,7 +241,7 @@ class Conversations:
             raise ValueError("an answer that ends needs a state that says how")
 
         def store(tables: Tables) -> None:
-            _write(tables, answer.message_id, writing_from_message(answer))
+            write_answer(tables, answer.message_id, writing_from_message(answer))
             tables.execute(
                 "update conversation set updated_at = ? where id ="
                 " (select conversation_id from message where id = ?)",
@@ -266,13 +252,8 @@ class Conversations:
 
     async def interrupt_stale(self) -> int:
         """At the start: mark the answers that nobody writes any more; their number."""
-        return await self._database.run(
-            lambda tables: (
-                tables.execute(
-                    "update message set state = 'interrupted' where state = 'streaming'"
-                ).rowcount
-            )
-        )
+        query = "update message set state = 'interrupted' where state = 'streaming'"
+        return await self._database.run(lambda tables: int(tables.execute(query).rowcount))
 
     async def list(self, limit: int = 200, offset: int = 0) -> list[Conversation]:
         """The conversations in which something was said last, first."""
@@ -288,129 +269,17 @@ class Conversations:
 
     async def count(self) -> int:
         """How many there are, without the deleted ones."""
-        return await self._database.run(
-            lambda tables: int(
-                tables.execute(
-                    "select count(*) from conversation where deleted_at is null"
-                ).fetchone()[0]
-            )
-        )
-
-    def _insert_answer(self, tables: Tables, user: Message, now: float) -> Message:
-        answer = _insert(
-            tables,
-            user.conversation_id,
-            user.message_id,
-            Role.ASSISTANT,
-            "",
-            now,
-            MessageState.STREAMING,
-        )
-        tables.execute(
-            "update conversation set active_leaf_id = ?, updated_at = ? where id = ?",
-            [answer.message_id, now, user.conversation_id],
-        )
-        return answer
+        query = "select count(*) from conversation where deleted_at is null"
+        return await self._database.run(lambda tables: int(tables.execute(query).fetchone()[0]))
 
     async def _set(self, conversation_id: str, column: str, value: str | float) -> None:
         def update(tables: Tables) -> None:
-            _conversation(tables, conversation_id)
+            conversation_of(tables, conversation_id)
             tables.execute(
                 f"update conversation set {column} = ? where id = ?", [value, conversation_id]
             )
 
         await self._database.run(update)
-
-
-def _unknown_conversation(conversation_id: str) -> NotFound:
-    return NotFound(f"There is no conversation {conversation_id}: it may have been deleted.")
-
-
-def _conversation(tables: Tables, conversation_id: str) -> Conversation:
-    rows = tables.query(
-        "select * from conversation where id = ? and deleted_at is null", [conversation_id]
-    )
-    for row in rows:
-        return conversation_from_row(row)
-    raise _unknown_conversation(conversation_id)
-
-
-def _at_rest(tables: Tables, conversation_id: str) -> Conversation:
-    """The conversation, unless its active answer is still being written."""
-    conversation = _conversation(tables, conversation_id)
-    leaf = conversation.active_leaf_id
-    if leaf is not None and _message_row(tables, leaf)["state"] == MessageState.STREAMING.value:
-        raise HistoryError(
-            "An answer is still being written in this conversation: wait for its end or stop it."
-        )
-    return conversation
-
-
-def _message_row(tables: Tables, message_id: str) -> dict[str, Any]:
-    for row in tables.query("select * from message where id = ?", [message_id]):
-        return dict(row)
-    raise NotFound(f"There is no message {message_id}: it may have been deleted.")
-
-
-def _message_of(tables: Tables, conversation_id: str, message_id: str) -> dict[str, Any]:
-    row = _message_row(tables, message_id)
-    if row["conversation_id"] != conversation_id:
-        raise NotFound(f"The conversation {conversation_id} has no message {message_id}.")
-    return row
-
-
-def _branch(tables: Tables, leaf_id: str | None, limit: int) -> list[Message]:
-    rows = tables.query(BRANCH, {"leaf": leaf_id, "limit": limit})
-    return [message_from_row(row) for row in rows]
-
-
-def _insert(
-    tables: Tables,
-    conversation_id: str,
-    parent_id: str | None,
-    role: Role,
-    content: str,
-    now: float,
-    state: MessageState = MessageState.DONE,
-) -> Message:
-    depth = 1
-    if parent_id is not None:
-        parent = _message_of(tables, conversation_id, parent_id)
-        if parent["state"] == MessageState.STREAMING.value:
-            raise HistoryError("An answer must be complete before something is said after it.")
-        depth = parent["depth"] + 1
-    message = Message(
-        message_id=uuid.uuid4().hex,
-        conversation_id=conversation_id,
-        parent_id=parent_id,
-        role=role,
-        content=content,
-        created_at=now,
-        state=state,
-    )
-    tables.table("message").insert({**row_from_message(message), "depth": depth})
-    return message
-
-
-def _write(tables: Tables, answer_id: str, columns: Mapping[str, Any]) -> None:
-    """Change a running answer; one that has ended stays as it is."""
-    assignments = ", ".join(f"{name} = :{name}" for name in columns)
-    cursor = tables.execute(
-        f"update message set {assignments} where id = :id and state = 'streaming'",
-        {**columns, "id": answer_id},
-    )
-    if not cursor.rowcount:
-        _message_row(tables, answer_id)
-        raise HistoryError("This answer has ended already; what was stored is kept.")
-
-
-def _remove(tables: Tables, ids: list[str]) -> int:
-    num_removed = 0
-    for each in ids:
-        # One statement for a whole tree: parents and children go together.
-        tables.execute("delete from message where conversation_id = ?", [each])
-        num_removed += tables.execute("delete from conversation where id = ?", [each]).rowcount
-    return num_removed
 
 
 def _first_words(text: str) -> str:

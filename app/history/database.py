@@ -31,7 +31,7 @@ BUSY_TIMEOUT_S = 5.0
 FULL_BELOW_BYTES = 64 * 1024
 
 
-class _Job(NamedTuple):
+class _Call(NamedTuple):
     work: Callable[[], Any]
     result: Future[Any]
 
@@ -47,7 +47,7 @@ class Database:
         self.path = path
         self.backups = Backups(path)
         self._steps = steps
-        self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
+        self._calls: queue.SimpleQueue[_Call | None] = queue.SimpleQueue()
         self._ended = threading.Event()
         self._tables: Tables | None = None
         opened: Future[None] = Future()
@@ -63,7 +63,7 @@ class Database:
     async def run(self, fn: Callable[[Tables], T]) -> T:
         """`fn`'s result, once its transaction is stored; whatever it raises undoes all it did.
 
-        Cancelling the caller drops a job that waits; one that has begun is finished.
+        Cancelling the caller drops a call that waits; one that has begun is finished.
         """
         return await asyncio.wrap_future(self._submit(lambda: self._in_transaction(fn)))
 
@@ -85,7 +85,7 @@ class Database:
 
     def close(self) -> None:
         """Finish what was sent before, then close the file. Twice is once."""
-        self._jobs.put(None)
+        self._calls.put(None)
         self._thread.join()
 
     def __enter__(self) -> "Database":
@@ -98,7 +98,7 @@ class Database:
         if threading.current_thread() is self._thread:
             raise RuntimeError("work in the store thread must use the tables it was given")
         result: Future[T] = Future()
-        self._jobs.put(_Job(work, result))
+        self._calls.put(_Call(work, result))
         # Sent first, looked second: a thread that ends in between cannot leave us waiting.
         if self._ended.is_set():
             self._refuse_all()
@@ -107,36 +107,36 @@ class Database:
     def _refuse_all(self) -> None:
         with contextlib.suppress(queue.Empty):
             while True:
-                job = self._jobs.get_nowait()
-                if job is not None and job.result.set_running_or_notify_cancel():
-                    job.result.set_exception(
+                call = self._calls.get_nowait()
+                if call is not None and call.result.set_running_or_notify_cancel():
+                    call.result.set_exception(
                         HistoryError("The history is closed: restart the app to go on.")
                     )
 
     def _serve(self, opened: Future[None]) -> None:
         try:
-            self._perform(_Job(self._open, opened))
+            self._perform(_Call(self._open, opened))
             if opened.exception() is not None:
                 return
-            while (job := self._jobs.get()) is not None:
-                self._perform(job)
-                del job  # or the last result would stay in memory until the next job
+            while (call := self._calls.get()) is not None:
+                self._perform(call)
+                del call  # or the last result would stay in memory until the next call
         finally:
             self._ended.set()
             if self._tables is not None:
                 self._tables.close()
             self._refuse_all()
 
-    def _perform(self, job: _Job) -> None:
-        if not job.result.set_running_or_notify_cancel():
+    def _perform(self, call: _Call) -> None:
+        if not call.result.set_running_or_notify_cancel():
             return
         try:
             with self._errors_as_sentences():
-                value = job.work()
+                value = call.work()
         except BaseException as error:  # handed to the caller, whatever it is
-            job.result.set_exception(error)
+            call.result.set_exception(error)
         else:
-            job.result.set_result(value)
+            call.result.set_result(value)
 
     def _open(self) -> None:
         self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

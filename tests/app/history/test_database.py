@@ -60,8 +60,8 @@ def test_all_work_is_done_in_one_thread_that_is_not_the_callers(database: Databa
 
 def test_threads_and_loops_that_write_at_once_lose_nothing(database: Database) -> None:
     async def write(name: str) -> None:
-        jobs = [database.run(insert(f"{name}-{number}")) for number in range(25)]
-        await asyncio.gather(*jobs)
+        calls = [database.run(insert(f"{name}-{number}")) for number in range(25)]
+        await asyncio.gather(*calls)
 
     threads = [threading.Thread(target=asyncio.run, args=(write(name),)) for name in "abcd"]
     for thread in threads:
@@ -81,10 +81,10 @@ async def test_two_processes_take_turns(path: Path, database: Database) -> None:
 
 async def test_closing_finishes_what_was_sent_before(path: Path) -> None:
     database = Database(path)
-    jobs = [asyncio.ensure_future(database.run(insert(str(number)))) for number in range(20)]
+    calls = [asyncio.ensure_future(database.run(insert(str(number)))) for number in range(20)]
     await asyncio.sleep(0)
     database.close()
-    await asyncio.gather(*jobs)
+    await asyncio.gather(*calls)
     with Database(path) as again:
         assert len(again.run_sync(ids)) == 20
 
@@ -109,7 +109,7 @@ async def test_a_dead_store_thread_keeps_nobody_waiting(database: Database) -> N
 
     running = asyncio.ensure_future(database.run(wait))
     await asyncio.to_thread(begun.wait, 10)
-    database._jobs.put("no job: the thread dies of it")  # type: ignore[arg-type]
+    database._calls.put("no call: the thread dies of it")  # type: ignore[arg-type]
     waiting = asyncio.ensure_future(database.run(ids))
     await asyncio.sleep(0)
     go_on.set()
@@ -125,7 +125,7 @@ def test_the_store_thread_must_not_wait_for_itself(database: Database) -> None:
         database.run_sync(lambda _: database.run_sync(ids))
 
 
-async def test_a_cancelled_job_that_waits_is_dropped(database: Database) -> None:
+async def test_a_cancelled_call_that_waits_is_dropped(database: Database) -> None:
     go_on = threading.Event()
     first = asyncio.ensure_future(database.run(lambda _: go_on.wait(10)))
     second = asyncio.ensure_future(database.run(insert("dropped")))
