@@ -17,7 +17,6 @@ class LoadedModel:
     tokenizer: Tokenizer
     info: ModelInfo
     backend: str
-    context_tokens: int
 
 
 def load(config: EngineConfig) -> LoadedModel:
@@ -30,6 +29,4 @@ def load(config: EngineConfig) -> LoadedModel:
 
     backend = LlamaBackend(config)
     engine = AsyncEngine(Engine(backend, config), backend.max_request_tokens)
-    return LoadedModel(
-        engine, backend.tokenizer, backend.info, backend.kind, backend.max_request_tokens
-    )
+    return LoadedModel(engine, backend.tokenizer, backend.info, backend.kind)

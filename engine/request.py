@@ -1,6 +1,5 @@
 """One generation, from submission to its last token."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from itertools import count
@@ -72,10 +71,6 @@ class Request:
     @property
     def num_output_tokens(self) -> int:
         return len(self.token_ids) - self.num_prompt_tokens
-
-    @property
-    def output_token_ids(self) -> Sequence[int]:
-        return self.token_ids[self.num_prompt_tokens :]
 
     @property
     def is_prefilling(self) -> bool:

@@ -261,7 +261,7 @@ def answer_alone(prompt: Sequence[int], params: SamplingParams, max_tokens: int)
         if token == END and not params.ignore_eos:
             break
         request.token_ids.append(token)
-    return list(request.output_token_ids)
+    return request.token_ids[request.num_prompt_tokens :]
 
 
 _ROWS = (4 * np.random.default_rng(7).standard_normal((251, NUM_TOKENS))).astype(np.float32)

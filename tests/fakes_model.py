@@ -146,9 +146,7 @@ def fake_chat_model(engine: FakeEngine, template: str = "chatml") -> ChatModel:
         bos_text=chosen.bos,
         eos_text=chosen.eos,
     )
-    loaded = LoadedModel(
-        cast(AsyncEngine, engine), tokenizer, info, "fake", engine.max_request_tokens
-    )
+    loaded = LoadedModel(cast(AsyncEngine, engine), tokenizer, info, "fake")
     made = chosen.template(tokenizer)
     return ChatModel(loaded, made, TokenLedger(tokenizer, made))
 

@@ -121,7 +121,7 @@ class Family:
         return FakeTokenizer((*self.controls, self.eos), self.bos, self.eos, self.strips)
 
     def template(self, tokenizer: FakeTokenizer) -> ChatTemplate:
-        return ChatTemplate(self.source, tokenizer, self.bos, self.eos, self.name)
+        return ChatTemplate(self.source, tokenizer, self.bos, self.eos)
 
 
 _IM = ("<|im_start|>", "<|im_end|>", "<|endoftext|>")

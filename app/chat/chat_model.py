@@ -17,7 +17,7 @@ from engine.loading import LoadedModel, load
 
 @dataclass(frozen=True, slots=True)
 class ChatModel:
-    """Made once a model is loaded. `notice` is a sentence when its template is not its own."""
+    """Made once a model is loaded."""
 
     loaded: LoadedModel
     template: ChatTemplate
@@ -30,6 +30,11 @@ class ChatModel:
     @property
     def name(self) -> str:
         return self.loaded.info.name
+
+    @property
+    def notice(self) -> str:
+        """What the user should know of this model's way to chat, or empty."""
+        return self.template.notice
 
     async def prompt(
         self, messages: Sequence[Message], system_prompt: str, clock: float
@@ -50,10 +55,8 @@ class ChatModel:
         self.loaded.engine.close()
 
     def splitter(self) -> ThinkingSplitter:
-        template = self.template
-        if template.opens_thinking:
-            return ThinkingSplitter(True, template.opened_tag)
-        return ThinkingSplitter()
+        """For one answer of this model."""
+        return ThinkingSplitter(self.template.opened_tag)
 
 
 def load_chat_model(config: EngineConfig) -> ChatModel:
@@ -62,7 +65,7 @@ def load_chat_model(config: EngineConfig) -> ChatModel:
     info = loaded.info
     try:
         template = ChatTemplate.for_model(
-            info.chat_template, loaded.tokenizer, info.bos_text, info.eos_text, info.name
+            info.chat_template, loaded.tokenizer, info.bos_text, info.eos_text
         )
     except BaseException:
         loaded.engine.close()

@@ -46,11 +46,9 @@ class TokenLedger:
         self._control_ids = frozenset(token.token_id for token in tokenizer.control_tokens.values())
         self._memory = _Memory(memory_limit)
 
-    def encode(
-        self, turns: Sequence[Turn], now: datetime, add_generation_prompt: bool = True
-    ) -> list[int]:
+    def encode(self, turns: Sequence[Turn], now: datetime) -> list[int]:
         """The prompt for the next answer. It begins with the model's first token, once."""
-        rendered = self._template.render(turns, now, add_generation_prompt)
+        rendered = self._template.render(turns, now)
         token_ids: list[int] = []
         for part in rendered.parts:
             if isinstance(part, ControlToken):

@@ -61,10 +61,8 @@ class ChatTemplate:
         tokenizer: Tokenizer,
         bos_text: str = "",
         eos_text: str = "",
-        name: str = "",
         notice: str = "",
     ) -> None:
-        self.name = name
         self.notice = notice
         """A sentence for the user when this is not the model's own template, or empty."""
         self._controls = ControlTexts(tokenizer.control_tokens)
@@ -88,7 +86,6 @@ class ChatTemplate:
                 " another file of this one."
             )
         self.supports_system = self._shows([Turn(Role.SYSTEM, _PROBE), replace(user, content="a")])
-        self.requires_alternation = not self._shows([replace(user, content="a"), user])
         self.opened_tag = next((tag for tag in THINKING_TAGS if prompt.rstrip().endswith(tag)), "")
         """The thinking tag with which the prompt for an answer ends, or empty."""
         self._lead = self._find_lead(prompt)
@@ -100,27 +97,20 @@ class ChatTemplate:
         tokenizer: Tokenizer,
         bos_text: str = "",
         eos_text: str = "",
-        name: str = "",
     ) -> "ChatTemplate":
         """The model's own template; without one, a form that its vocabulary suggests."""
         if template_text and template_text.strip():
-            return cls(template_text, tokenizer, bos_text, eos_text, name)
+            return cls(template_text, tokenizer, bos_text, eos_text)
         if {"<|im_start|>", "<|im_end|>"} <= set(tokenizer.control_tokens):
-            return cls(CHATML, tokenizer, bos_text, eos_text, "chatml")
+            return cls(CHATML, tokenizer, bos_text, eos_text)
         return cls(
             PLAIN,
             tokenizer,
             bos_text,
             eos_text,
-            "plain",
             "This model brings no chat template and was perhaps never trained to chat: it is shown"
             " the conversation as lines of User and Assistant, and may not keep to its part.",
         )
-
-    @property
-    def opens_thinking(self) -> bool:
-        """The prompt for an answer ends inside an open thinking tag."""
-        return bool(self.opened_tag)
 
     def render(
         self, turns: Sequence[Turn], now: datetime, add_generation_prompt: bool = True

@@ -21,13 +21,13 @@ class ThinkingSplitter:
     model talks about. How the text was cut into pieces never changes the result. Line breaks
     around the tags belong to the tags.
 
-    `starts_inside` is for templates whose prompt ends with `opening`; a model that writes the tag
-    once more is understood as well.
+    `opened_tag` is the tag with which the prompt ended, or empty; a model that writes it once more
+    is understood as well.
     """
 
-    def __init__(self, starts_inside: bool = False, opening: str = "<think>") -> None:
-        self._starts_inside = starts_inside
-        self._closing = THINKING_TAGS[opening]
+    def __init__(self, opened_tag: str = "") -> None:
+        self._starts_inside = bool(opened_tag)
+        self._closing = THINKING_TAGS.get(opened_tag, "")
         self._place = _Place.START
         self._held = ""
         self._has_thinking = False
@@ -92,16 +92,6 @@ class ThinkingSplitter:
             thinking = thinking.lstrip(NEWLINES)
         self._has_thinking = self._has_thinking or bool(thinking)
         return thinking
-
-
-def split_thinking(
-    text: str, starts_inside: bool = False, opening: str = "<think>"
-) -> tuple[str, str]:
-    """Thinking and answer of a complete text."""
-    splitter = ThinkingSplitter(starts_inside, opening)
-    thinking, answer = splitter.feed(text)
-    last_thinking, last_answer = splitter.finish()
-    return thinking + last_thinking, answer + last_answer
 
 
 def _overlap(text: str, tag: str) -> int:

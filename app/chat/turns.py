@@ -17,14 +17,12 @@ class Turn:
     token_ids: tuple[int, ...] = ()
 
 
-def normalise(
-    messages: Sequence[Message], system_prompt: str = "", *, to_be_answered: bool = True
-) -> tuple[Turn, ...]:
+def normalise(messages: Sequence[Message], system_prompt: str = "") -> tuple[Turn, ...]:
     """Turns in which at most one system turn leads and user and assistant alternate after it.
 
     Messages without text (an answer that failed at once, say) leave no turn. An answer that was
-    cut short stays. With `to_be_answered` the last turn is the user's: a later answer is left
-    out, and a path in which the user said nothing is a UsageError.
+    cut short stays. The last turn is the user's: a later answer is left out, and a path in which
+    the user said nothing is a UsageError.
     """
     said = [_as_turn(message) for message in messages if message.content.strip()]
     instructions = [_whole(system_prompt)] if system_prompt.strip() else []
@@ -41,11 +39,10 @@ def normalise(
             turns[-1] = _merge(turns[-1], turn)
         elif turns or turn.role is Role.USER:
             turns.append(turn)
-    if to_be_answered:
-        while turns and turns[-1].role is not Role.USER:
-            turns.pop()
-        if not turns:
-            raise UsageError("There is no message to answer: write one first.")
+    if turns and turns[-1].role is not Role.USER:
+        turns.pop()
+    if not turns:
+        raise UsageError("There is no message to answer: write one first.")
     if instructions:
         turns.insert(0, Turn(Role.SYSTEM, "\n\n".join(instructions)))
     return tuple(turns)

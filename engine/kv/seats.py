@@ -68,10 +68,6 @@ class Seats:
         self._clock = 0
 
     @property
-    def num_cells(self) -> int:
-        return self._pool.num_cells
-
-    @property
     def num_free_cells(self) -> int:
         return self._pool.num_free
 

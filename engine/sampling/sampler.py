@@ -1,8 +1,7 @@
-"""The sampler: rows of logits in, one token id per row out."""
+"""The sampler: a row of logits in, one token id out."""
 
 import logging
 import math
-from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,15 +26,6 @@ class Sampler:
         self._generators: dict[int, np.random.Generator] = {}
         self._penalties: dict[int, Penalties] = {}
         self._warned: set[int] = set()
-
-    def sample(self, logits: NDArray[np.float32], requests: Sequence[Request]) -> list[int]:
-        """One token id per row of `logits`, [num_rows, num_tokens].
-
-        An `EngineError` of one row loses the others' draws: use `sample_row` to keep them.
-        """
-        return [
-            self.sample_row(row, request) for row, request in zip(logits, requests, strict=True)
-        ]
 
     def sample_row(self, row: NDArray[np.float32], request: Request) -> int:
         """The next token of one request; `EngineError` when `row` predicts nothing."""

@@ -178,12 +178,7 @@ def test_what_each_family_can_do_is_noticed() -> None:
         "gemma",
         "mistral",
     }
-    assert {name for name, made in templates.items() if made.requires_alternation} == {
-        "gemma",
-        "llama2",
-        "mistral",
-    }
-    assert {name for name, made in templates.items() if made.opens_thinking} == {"deepseek_r1"}
+    assert {name for name, made in templates.items() if made.opened_tag} == {"deepseek_r1"}
 
 
 def test_old_thinking_is_sent_back_only_where_the_template_asks_for_it() -> None:

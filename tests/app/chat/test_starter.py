@@ -71,7 +71,7 @@ def test_harmless_texts_give_the_ids_of_llama_cpp(
 
 def test_the_starter_takes_a_system_prompt_and_does_not_think(template: ChatTemplate) -> None:
     assert template.supports_system
-    assert not template.opens_thinking
+    assert template.opened_tag == ""
     assert not template.notice
 
 

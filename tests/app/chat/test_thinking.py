@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.chat.thinking import ThinkingSplitter, split_thinking
+from app.chat.thinking import ThinkingSplitter
 from engine.tokenizer import THINKING_TAGS
 
 FRAGMENTS = [
@@ -23,30 +23,30 @@ FRAGMENTS = [
 texts = st.lists(st.sampled_from(FRAGMENTS), max_size=12).map("".join)
 
 
-def fed(pieces: list[str], starts_inside: bool) -> tuple[str, str]:
-    splitter = ThinkingSplitter(starts_inside)
+def fed(pieces: list[str], opened_tag: str = "") -> tuple[str, str]:
+    splitter = ThinkingSplitter(opened_tag)
     parts = [splitter.feed(piece) for piece in pieces]
     parts.append(splitter.finish())
     return "".join(part[0] for part in parts), "".join(part[1] for part in parts)
 
 
 @settings(max_examples=60, deadline=None)
-@given(texts, st.data(), st.booleans())
+@given(texts, st.data(), st.sampled_from(["", "<think>"]))
 def test_how_the_text_is_cut_changes_nothing(
-    text: str, data: st.DataObject, starts_inside: bool
+    text: str, data: st.DataObject, opened_tag: str
 ) -> None:
     cuts = data.draw(st.lists(st.integers(0, len(text)), max_size=6).map(sorted))
     borders = [0, *cuts, len(text)]
     pieces = [text[begin:end] for begin, end in zip(borders, borders[1:], strict=False)]
 
-    assert fed(pieces, starts_inside) == fed([text], starts_inside)
-    assert fed(list(text), starts_inside) == split_thinking(text, starts_inside)
+    assert fed(pieces, opened_tag) == fed([text], opened_tag)
+    assert fed(list(text), opened_tag) == fed([text], opened_tag)
 
 
 @pytest.mark.parametrize(("opening", "closing"), THINKING_TAGS.items())
 def test_every_pair_of_tags_is_known(opening: str, closing: str) -> None:
     text = f" \n{opening}\nA deep\nthought\n{closing}\n\nThe answer\n"
-    assert split_thinking(text) == ("A deep\nthought", "The answer\n")
+    assert fed([text]) == ("A deep\nthought", "The answer\n")
 
 
 def test_no_opening_tag_begins_another() -> None:
@@ -68,8 +68,8 @@ def test_no_opening_tag_begins_another() -> None:
     ],
 )
 def test_text_that_does_not_open_with_a_tag_is_all_answer(text: str) -> None:
-    assert split_thinking(text) == ("", text)
-    assert fed(list(text), False) == ("", text)
+    assert fed([text]) == ("", text)
+    assert fed(list(text)) == ("", text)
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_text_that_does_not_open_with_a_tag_is_all_answer(text: str) -> None:
     ],
 )
 def test_thinking_ends_at_its_own_closing_tag(text: str, thinking: str, answer: str) -> None:
-    assert split_thinking(text) == (thinking, answer)
+    assert fed([text]) == (thinking, answer)
 
 
 @pytest.mark.parametrize(
@@ -99,12 +99,12 @@ def test_thinking_ends_at_its_own_closing_tag(text: str, thinking: str, answer: 
     ],
 )
 def test_a_template_may_have_opened_the_tag(text: str, thinking: str, answer: str) -> None:
-    assert split_thinking(text, starts_inside=True) == (thinking, answer)
-    assert fed(list(text), True) == (thinking, answer)
+    assert fed([text], "<think>") == (thinking, answer)
+    assert fed(list(text), "<think>") == (thinking, answer)
 
 
 def test_the_tag_that_the_template_opened_may_be_another() -> None:
-    assert split_thinking("a[/THINK]b", True, "[THINK]") == ("a", "b")
+    assert fed(["a[/THINK]b"], "[THINK]") == ("a", "b")
 
 
 def test_a_reader_sees_thinking_before_it_ends() -> None:

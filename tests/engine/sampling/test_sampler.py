@@ -20,6 +20,10 @@ def request(prompt=(0,), **params):
     return Request(list(prompt), SamplingParams(**params))
 
 
+def sample(sampler, logits, requests):
+    return [sampler.sample_row(row, own) for row, own in zip(logits, requests, strict=True)]
+
+
 def rows(count, num_tokens=300, seed=0):
     generator = np.random.default_rng(seed)
     return (generator.standard_normal((count, num_tokens)) * 2).astype(np.float32)
@@ -34,7 +38,7 @@ def generate(sampler, own, steps, others=(), seed=3):
         theirs = rows(len(others), num_tokens, 77 + step)
         batch = [*others[:1], own, *others[1:]]
         logits = np.concatenate([theirs[:1], mine, theirs[1:]])
-        for each, token in zip(batch, sampler.sample(logits, batch), strict=True):
+        for each, token in zip(batch, sample(sampler, logits, batch), strict=True):
             each.token_ids.append(token)
         tokens.append(own.token_ids[-1])
     return tokens
@@ -44,7 +48,7 @@ def drawn(row, draws=300, **params):
     """Which tokens come out of many draws."""
     logits = np.float32([row])
     sampler, own = Sampler(len(row)), request(seed=5, **params)
-    return {sampler.sample(logits, [own])[0] for _ in range(draws)}
+    return {sample(sampler, logits, [own])[0] for _ in range(draws)}
 
 
 def test_temperature_zero_takes_the_largest_and_of_equals_the_first():
@@ -53,8 +57,8 @@ def test_temperature_zero_takes_the_largest_and_of_equals_the_first():
 
 def test_penalties_count_before_the_greedy_choice():
     logits = np.float32([[2.0, 1.9]])
-    assert Sampler(2).sample(logits, [request(temperature=0.0)]) == [0]
-    assert Sampler(2).sample(logits, [request(temperature=0.0, repetition_penalty=1.5)]) == [1]
+    assert sample(Sampler(2), logits, [request(temperature=0.0)]) == [0]
+    assert sample(Sampler(2), logits, [request(temperature=0.0, repetition_penalty=1.5)]) == [1]
 
 
 def test_temperature_comes_after_the_filters():
@@ -98,7 +102,7 @@ def test_default_filters_agree_with_the_slow_definition():
 
 def test_columns_beyond_the_vocabulary_are_not_tokens():
     logits = np.float32([[1, 2, 9]])
-    assert Sampler(2).sample(logits, [request(temperature=0.0)]) == [1]
+    assert sample(Sampler(2), logits, [request(temperature=0.0)]) == [1]
 
 
 @pytest.mark.parametrize("temperature", [0.0, 1.0])
@@ -121,13 +125,13 @@ def test_plus_infinity_leaves_only_those_tokens(temperature):
 def test_a_row_without_any_number_is_an_error_and_never_token_zero(row, temperature, penalty):
     own = request(temperature=temperature, repetition_penalty=penalty)
     with pytest.raises(EngineError, match="no usable number for any of its 4 tokens"):
-        Sampler(4).sample(np.float32([row]), [own])
+        sample(Sampler(4), np.float32([row]), [own])
 
 
 def test_broken_numbers_stay_broken_under_penalties():
     logits = np.float32([[NAN, 1.0, -INF]])
     own = request([0, 2], temperature=0.0, repetition_penalty=1.5)
-    assert Sampler(3).sample(logits, [own]) == [1]
+    assert sample(Sampler(3), logits, [own]) == [1]
 
 
 def test_the_logits_are_left_as_they_were():
@@ -144,7 +148,7 @@ def test_the_logits_are_left_as_they_were():
         request(),
     ]
     before = logits.copy()
-    Sampler(300).sample(logits, requests)
+    sample(Sampler(300), logits, requests)
     assert np.array_equal(logits, before, equal_nan=True)
 
 
@@ -170,8 +174,3 @@ def test_a_forgotten_request_starts_anew():
     sampler.forget(own.request_id)
     del own.token_ids[1:]
     assert generate(sampler, own, 10) == first
-
-
-def test_each_row_needs_its_request():
-    with pytest.raises(ValueError):
-        Sampler(300).sample(rows(2), [request()])
