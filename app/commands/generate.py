@@ -1,7 +1,9 @@
 """`inglenook generate`: one answer, stored nowhere."""
 
 import time
+from typing import Any
 
+from app.chat.chat_model import ChatModel
 from app.chat.message import Message, Role
 from app.commands.console import Console, write_json
 from app.commands.options import Options
@@ -13,16 +15,7 @@ async def generate(services: Services, options: Options, console: Console) -> No
     """Write the answer as it comes, or one JSON object at its end."""
     params = options.params(services.settings.sampling)
     model = await services.chat_model()
-    message = Message(
-        message_id="",
-        conversation_id="",
-        parent_id=None,
-        role=Role.USER,
-        content=options.text,
-        created_at=time.time(),
-    )
-    system = options.system or services.settings.default_system_prompt
-    prompt = await model.prompt([message], system, message.created_at)
+    prompt = await _prompt(services, model, options)
     splitter = model.splitter()
     content: list[str] = []
     thinking: list[str] = []
@@ -37,22 +30,38 @@ async def generate(services: Services, options: Options, console: Console) -> No
                 content.append(answer)
                 if answer and not options.json:
                     console.write(answer)
-    assert last is not None and last.finish_reason is not None and last.timings is not None
+    assert last is not None
     if options.json:
-        result = {
-            "text": "".join(content),
-            "finish_reason": last.finish_reason.value,
-            "model": model.name,
-            "backend": model.loaded.backend,
-            "usage": last.timings.usage(),
-            "timings": last.timings.as_json(),
-        }
-        if any(thinking):
-            result["thinking"] = "".join(thinking)
-        if last.notice:
-            result["notice"] = last.notice
-        write_json(console, result)
+        write_json(console, _result(model, last, "".join(content), "".join(thinking)))
         return
     console.write("\n")
-    if last.notice:
-        console.note(last.notice)
+    for notice in filter(None, (last.notice, model.notice)):
+        console.note(notice)
+
+
+async def _prompt(services: Services, model: ChatModel, options: Options) -> list[int]:
+    message = Message(
+        message_id="",
+        conversation_id="",
+        parent_id=None,
+        role=Role.USER,
+        content=options.text,
+        created_at=time.time(),
+    )
+    system = options.system or services.settings.default_system_prompt
+    return await model.prompt([message], system, message.created_at)
+
+
+def _result(model: ChatModel, last: RequestOutput, content: str, thinking: str) -> dict[str, Any]:
+    assert last.finish_reason is not None and last.timings is not None
+    result = {
+        "text": content,
+        "finish_reason": last.finish_reason.value,
+        "model": model.name,
+        "backend": model.loaded.backend,
+        "usage": last.timings.usage(),
+        "timings": last.timings.as_json(),
+    }
+    notice = " ".join(filter(None, (last.notice, model.notice)))
+    said_by_the_way = {"thinking": thinking, "notice": notice}
+    return result | {name: text for name, text in said_by_the_way.items() if text}

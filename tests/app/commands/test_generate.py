@@ -56,6 +56,14 @@ async def test_a_notice_stands_beside_the_answer(services: FakeModelServices) ->
             assert console.notes == ["The context is full."]
 
 
+async def test_what_is_odd_about_the_model_is_said_beside_the_answer(
+    services: FakeModelServices,
+) -> None:
+    (await services.chat_model()).template.notice = "It was never trained to chat."
+    assert (await generate(services)).notes == ["It was never trained to chat."]
+    assert (await generate(services, json=True)).json()["notice"] == "It was never trained to chat."
+
+
 async def test_controls_and_presets_reach_the_engine(services: FakeModelServices) -> None:
     await generate(services, preset="creative", sampling={"seed": 3, "stop": ["a"]})
     params = services.engine.streams[-1].params
