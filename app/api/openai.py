@@ -29,6 +29,7 @@ from engine.errors import (
 from engine.metrics import Timings
 from engine.request import FinishReason
 
+INVALID = "invalid_request_error"
 # Ours says more; it stands in `timings.finish`.
 FINISH_REASONS = {
     FinishReason.STOP: "stop",
@@ -65,9 +66,8 @@ def router(services: Services, key: str) -> APIRouter:
     async def nothing(request: Request, rest: str) -> Response:
         if not is_key(key, request.headers.get("authorization")):
             return refused_key()
-        message = f"There is no {request.method} /v1/{rest} here."
-        body = {"error": {"message": message, "type": "invalid_request_error", "code": None}}
-        return JSONResponse(body, status_code=404)
+        sentence = f"There is no {request.method} /v1/{rest} here."
+        return JSONResponse(error_body(sentence, INVALID), status_code=404)
 
     return routes
 
@@ -97,7 +97,7 @@ class Completion:
                     if self._wants_usage:
                         yield self._usage_event(output.timings)
         except InglenookError as error:
-            yield f"data: {json.dumps(error_body(error))}\n\n"
+            yield f"data: {json.dumps(body_of(error))}\n\n"
         yield "data: [DONE]\n\n"
 
     async def whole(self, request: Request) -> Response:
@@ -207,31 +207,30 @@ def model_card(services: Services) -> dict[str, Any]:
     }
 
 
-def error_body(error: InglenookError) -> dict[str, Any]:
-    kind, code = "server_error", None
-    if isinstance(error, UsageError | PromptTooLong):
-        kind = "invalid_request_error"
+def error_body(sentence: str, kind: str, code: str | None = None) -> dict[str, Any]:
+    """An error in OpenAI's shape."""
+    return {"error": {"message": sentence, "type": kind, "param": None, "code": code}}
+
+
+def body_of(error: InglenookError) -> dict[str, Any]:
     if isinstance(error, PromptTooLong):
-        code = "context_length_exceeded"
-    return {"error": {"message": str(error), "type": kind, "param": None, "code": code}}
+        return error_body(str(error), INVALID, "context_length_exceeded")
+    return error_body(str(error), INVALID if isinstance(error, UsageError) else "server_error")
 
 
 def failed(error: InglenookError) -> Response:
-    """An error in OpenAI's shape with the status that fits."""
+    """The error with the status that fits."""
     status = 500
     if isinstance(error, UsageError | PromptTooLong | TemplateError):
         status = 400
     elif isinstance(error, ModelError | EngineDead):
         status = 503
-    return JSONResponse(error_body(error), status_code=status)
+    return JSONResponse(body_of(error), status_code=status)
 
 
 def refused_key() -> Response:
-    message = (
+    sentence = (
         "This needs the key of this Inglenook: send it as 'Authorization: Bearer KEY'. It is"
         " shown in the settings of the page."
     )
-    body = {
-        "error": {"message": message, "type": "invalid_request_error", "code": "invalid_api_key"}
-    }
-    return JSONResponse(body, status_code=401)
+    return JSONResponse(error_body(sentence, INVALID, "invalid_api_key"), status_code=401)
