@@ -8,7 +8,6 @@ Nothing is opened before it is asked for, so that a command pays only for what i
 
 import asyncio
 import logging
-from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 
@@ -18,7 +17,6 @@ from app.chat.jobs import Jobs
 from app.chat.session import ChatSession
 from app.history.conversations import Conversations
 from app.history.database import Database
-from app.history.search import Hit, search
 from app.models.local import find_model
 from app.models.starter import starter_model
 from app.paths import Paths
@@ -144,9 +142,6 @@ class Services:
             "running": 0 if engine is None else engine.num_running,
             "waiting": 0 if engine is None else engine.num_waiting,
         }
-
-    async def search(self, query: str) -> Sequence[Hit]:
-        return await search(self.database, query)
 
     async def close(self) -> None:
         """Keep what is being written, then end the engine and the store."""

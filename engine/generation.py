@@ -44,9 +44,9 @@ class Generation:
 
     def progress(self) -> RequestOutput:
         """How much of the prompt is read."""
-        request = self.request
-        read = min(request.num_computed_tokens, request.num_prompt_tokens)
-        return RequestOutput(request.request_id, num_prompt_tokens_read=read)
+        return RequestOutput(
+            self.request.request_id, num_prompt_tokens_read=self._num_prompt_tokens_read
+        )
 
     def accept(self, token_id: int) -> RequestOutput:
         """Take a sampled token; the output has a finish reason when it was the last."""
@@ -63,24 +63,33 @@ class Generation:
         if ending is not None:
             return self.finish(ending, text, (token_id,))
         return RequestOutput(
-            request.request_id, text, (token_id,), num_prompt_tokens_read=request.num_prompt_tokens
+            request.request_id,
+            text,
+            (token_id,),
+            num_prompt_tokens_read=self._num_prompt_tokens_read,
         )
 
     def finish(
         self, ending: Ending, text: str = "", token_ids: tuple[int, ...] = ()
     ) -> RequestOutput:
         """The last output, with whatever text was held back."""
-        request = self.request
-        read = min(request.num_computed_tokens, request.num_prompt_tokens)
         return RequestOutput(
-            request.request_id,
+            self.request.request_id,
             text + self._detokenizer.finish(),
             token_ids,
-            num_prompt_tokens_read=read,
+            num_prompt_tokens_read=self._num_prompt_tokens_read,
             finish_reason=ending.reason,
             timings=self._timings(ending),
             notice=ending.notice,
         )
+
+    @property
+    def _num_prompt_tokens_read(self) -> int:
+        """A preemption takes back what was computed, and not that it was read."""
+        request = self.request
+        if request.num_output_tokens:
+            return request.num_prompt_tokens
+        return min(request.num_computed_tokens, request.num_prompt_tokens)
 
     def _ending_after(self, token_id: int) -> Ending | None:
         request, params = self.request, self.request.params
@@ -100,12 +109,9 @@ class Generation:
         scheduled = self._scheduled or perf_counter()
         first = self._first_token or self._last_token
         num_written = request.num_output_tokens
-        # What was read before a cancel; later endings have read all of it.
-        read = min(request.num_computed_tokens, request.num_prompt_tokens)
-        if num_written:
-            read = request.num_prompt_tokens
+        num_prefilled = self._num_prompt_tokens_read - request.num_cached_tokens
         return Timings(
-            prefilled_tokens=max(0, read - request.num_cached_tokens),
+            prefilled_tokens=max(0, num_prefilled),
             cached_tokens=request.num_cached_tokens,
             completion_tokens=num_written,
             ttft_ms=(first - self._added) * 1e3,

@@ -9,7 +9,9 @@ from typing import Any
 from app.chat.message import Conversation, Message, Role
 from app.commands.console import Console, write_json
 from app.commands.options import Options
+from app.history.search import search
 from app.history.transfer import export, import_
+from app.history.tree import message_as_json
 from app.private_file import write_private
 from app.services import Services
 from engine.errors import HistoryError, UsageError
@@ -46,7 +48,7 @@ async def list_chats(services: Services, options: Options, console: Console) -> 
 
 
 async def search_chats(services: Services, options: Options, console: Console) -> None:
-    hits = await services.search(options.text)
+    hits = await search(services.database, options.text)
     if options.json:
         # Each conversation once, where its best hit stands.
         rows: dict[str, dict[str, Any]] = {}
@@ -147,15 +149,7 @@ def _chat(conversation: Conversation) -> dict[str, Any]:
 
 
 def _message(message: Message) -> dict[str, Any]:
-    return {
-        "id": message.message_id,
-        "parent_id": message.parent_id,
-        "role": message.role.value,
-        "content": message.content,
-        "thinking": message.thinking,
-        "state": message.state.value,
-        "notice": message.notice,
-        "model": message.model,
-        "created_at": message.created_at,
-        "timings": dict(message.timings),
-    }
+    """As in an export, without the ids that only its model understands."""
+    shown = message_as_json(message)
+    del shown["token_ids"]
+    return shown

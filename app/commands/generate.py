@@ -62,6 +62,9 @@ def _result(model: ChatModel, last: RequestOutput, content: str, thinking: str) 
         "usage": last.timings.usage(),
         "timings": last.timings.as_json(),
     }
-    notice = " ".join(filter(None, (last.notice, model.notice)))
-    said_by_the_way = {"thinking": thinking, "notice": notice}
-    return result | {name: text for name, text in said_by_the_way.items() if text}
+    if thinking:
+        result["thinking"] = thinking
+    notices = [notice for notice in (last.notice, model.notice) if notice]
+    if notices:
+        result["notice"] = " ".join(notices)
+    return result

@@ -33,7 +33,7 @@ class Tree:
             "system_prompt": conversation.system_prompt,
             "sampling": dict(conversation.sampling),
             "active_leaf_id": conversation.active_leaf_id,
-            "messages": [_message_as_json(message) for message in self.messages],
+            "messages": [message_as_json(message) for message in self.messages],
         }
 
 
@@ -79,7 +79,7 @@ def read_tree(found: object, name: str) -> Tree:
     return Tree(conversation, tuple(messages.values()))
 
 
-def _message_as_json(message: Message) -> dict[str, Any]:
+def message_as_json(message: Message) -> dict[str, Any]:
     return {
         "id": message.message_id,
         "parent_id": message.parent_id,

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from app.chat.message import MessageState
+from app.history.search import search
 from app.paths import Paths
 from app.services import Services
 from app.settings import Settings, save_settings
@@ -125,6 +126,6 @@ async def test_search_finds_what_was_said(paths: Paths) -> None:
     conversation = await services.conversations.create()
     job = await services.jobs.send(conversation.conversation_id, "What is the capital?")
     await job.finished()
-    hits = await services.search("paris")
+    hits = await search(services.database, "paris")
     assert [hit.snippet for hit in hits] == ["Paris"]
     await services.close()
