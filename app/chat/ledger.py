@@ -13,9 +13,9 @@ sides agree; what lies outside is tokenized as text.
 """
 
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from datetime import datetime
-from itertools import accumulate
+from itertools import accumulate, takewhile
 from typing import NamedTuple
 
 from app.chat.markup import TextPart
@@ -94,16 +94,9 @@ class TokenLedger:
         if place < 0:
             return None
         shift = begin - place
-        left, right = place, place + end - begin
-        while left > 0 and left + shift > done and spelled[left - 1] == text[left + shift - 1]:
-            left -= 1
-        while (
-            right < len(spelled)
-            and right + shift < len(text)
-            and spelled[right] == text[right + shift]
-        ):
-            right += 1
-
+        before, after = memoryview(spelled)[:place], memoryview(spelled)[end - shift :]
+        left = place - _num_equal(reversed(before), reversed(memoryview(text)[done:begin]))
+        right = end - shift + _num_equal(after, memoryview(text)[end:])
         borders = list(accumulate(map(len, pieces), initial=0))
         usable = [
             index
@@ -176,6 +169,12 @@ class _Memory:
             _, (_, dropped) = self._results.popitem(last=False)
             self._size -= dropped
         return result
+
+
+def _num_equal(one: Iterable[int], other: Iterable[int]) -> int:
+    """How many bytes both begin with."""
+    pairs = takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False))
+    return sum(1 for _ in pairs)
 
 
 def _size(part: TextPart) -> int:
