@@ -120,15 +120,7 @@ class LlamaContext:
             seen.add(sequence_id)
             if min(token_ids) < 0 or max(token_ids) >= self._num_vocabulary:
                 raise BrokenCall(f"a token outside the vocabulary of {self._num_vocabulary:,}")
-            if end - start == 1:
-                # The case of every decode step, three times as fast as the general one.
-                self._tokens[start] = token_ids[0]
-                self._sequences[start] = sequence_id
-                self._positions[start] = position
-            else:
-                self._tokens[start:end] = token_ids
-                self._sequences[start:end] = sequence_id
-                self._positions[start:end] = np.arange(position, position + end - start)
+            self._fill(start, end, sequence_id, position, token_ids)
             self._wanted[end - 1] = wants_logits
         if end == 0:
             raise BrokenCall("an empty batch")
@@ -142,6 +134,20 @@ class LlamaContext:
                 if self.length(sequence_id) != position:
                     self.free(sequence_id)
         return code
+
+    def _fill(
+        self, start: int, end: int, sequence_id: int, position: int, token_ids: list[int]
+    ) -> None:
+        """Put the tokens of one sequence into [start, end) of the batch."""
+        if end - start == 1:
+            # The case of every decode step, three times as fast as the general one.
+            self._tokens[start] = token_ids[0]
+            self._sequences[start] = sequence_id
+            self._positions[start] = position
+        else:
+            self._tokens[start:end] = token_ids
+            self._sequences[start:end] = sequence_id
+            self._positions[start:end] = np.arange(position, position + end - start)
 
     def logits(self, num_rows: int) -> NDArray[np.float32]:
         """`[num_rows, num_vocabulary]`: llama.cpp's own memory, valid until the next decode."""
