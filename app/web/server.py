@@ -162,4 +162,5 @@ def _stopped_by_signals(server: uvicorn.Server) -> Generator[None, None, None]:
 
 def _is_worth_saying(record: logging.LogRecord) -> bool:
     """An open stream that is cut at the end is our doing, not an error."""
-    return not (record.exc_info and isinstance(record.exc_info[1], asyncio.CancelledError))
+    is_cut = record.exc_info and isinstance(record.exc_info[1], asyncio.CancelledError)
+    return not (is_cut or "graceful shutdown exceeded" in record.getMessage())
