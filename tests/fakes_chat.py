@@ -28,12 +28,12 @@ class FakeAnswer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Script:
-    """What the fake model says: pieces, and how long it waits before and between them."""
+    """What the fake model says. With a turnstile, each step of its reading waits there."""
 
     pieces: Sequence[str] = ("Hello", " there", ".")
     thinking: Sequence[str] = ()
     pace_s: float = 0.02
-    reading_s: float = 0.0
+    turnstile: asyncio.Semaphore | None = None
 
     def growing(self) -> Iterator[tuple[str, str]]:
         """The field that grows, and its text so far."""
@@ -94,6 +94,9 @@ class FakeJobs:
     def stop(self, conversation_id: str) -> None:
         if job := self._running.get(conversation_id):
             job.is_stopped = True
+            if self.script.turnstile:
+                for _ in range(3):
+                    self.script.turnstile.release()
 
     def _start(self, empty: Message) -> FakeJob:
         job = FakeJob(FakeAnswer(message=empty, num_prompt_tokens_read=0))
@@ -105,9 +108,10 @@ class FakeJobs:
 
     async def _write(self, job: FakeJob, script: Script) -> None:
         message = job.answer.message
-        for num_read in (1024, 2048, PROMPT_TOKENS) if script.reading_s else ():
-            await asyncio.sleep(0 if job.is_stopped else script.reading_s / 3)
-            job.show(FakeAnswer(message=message, num_prompt_tokens_read=num_read))
+        if script.turnstile:
+            for num_read in (1024, 2048, PROMPT_TOKENS):
+                await script.turnstile.acquire()
+                job.show(FakeAnswer(message=message, num_prompt_tokens_read=num_read))
         for name, text in script.growing():
             if job.is_stopped:
                 break

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 from urllib.parse import urlsplit
 
-from playwright.async_api import BrowserContext, ConsoleMessage, Locator, Page, Request
+from playwright.async_api import BrowserContext, ConsoleMessage, Locator, Page, Request, expect
 
 FLAGS = (
     "--no-sandbox",
@@ -17,7 +17,8 @@ FLAGS = (
     "--no-first-run",
 )
 LOCAL = ("127.0.0.1", "localhost")
-PATIENCE_S = 15.0
+PATIENCE_S = 30.0
+expect.set_options(timeout=PATIENCE_S * 1000)
 
 # Requests that a reload or a closed tab cuts off are not faults of the page.
 HARMLESS = (
@@ -25,6 +26,8 @@ HARMLESS = (
     "AbortError",
     "Failed to fetch",
     "network error",
+    # How a sentence for the user arrives.
+    "500 (Internal Server Error)",
     "Unexpected error Connection errored out",
 )
 

@@ -4,6 +4,7 @@ A handler takes ids, never the history. A job writes the answer; `follow` only w
 closing or reloading the page changes nothing about the answer.
 """
 
+import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Any
@@ -21,6 +22,8 @@ Updates = dict[Any, Any]
 
 WINDOW = 40
 """Messages shown at first, and added by each "Show earlier messages"."""
+
+STAY_S = 20.0
 
 EXAMPLES = (
     "Explain how a fireplace draws air, in three sentences.",
@@ -216,5 +219,16 @@ class Chat:
         if conversation_id:
             self.services.jobs.stop(conversation_id)
 
-    async def leave(self, request: gr.Request) -> None:
-        self.tabs.leave(str(request.session_hash))
+    async def stay(self, request: gr.Request) -> AsyncIterator[None]:
+        """Hold the page's stream open, as long as the tab is.
+
+        Gradio closes the stream after the last running event. An event that begins in that moment
+        is lost: its messages go into the closed stream, or it is ended as one that nobody reads.
+        """
+        try:
+            while True:
+                await asyncio.sleep(STAY_S)
+                # Only here Gradio can tell that the tab is gone.
+                yield None
+        finally:
+            self.tabs.leave(str(request.session_hash))

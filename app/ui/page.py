@@ -16,13 +16,15 @@ from engine.errors import NotFound
 
 STATIC = Path(__file__).parent / "static"
 
-QUIET: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden"}
-# Gradio's default of one run at a time would make a second tab wait for the first.
-ACTING = QUIET | {"concurrency_limit": None}
-FOLLOWING = ACTING | {"trigger_mode": "multiple"}
+# Past Gradio's queue, which only streams need. The page's script tells the errors.
+ACTING: dict[str, Any] = {
+    "queue": False,
+    "api_visibility": "private",
+    "show_progress": "hidden",
+}
 WHILE_TYPING = ACTING | {"trigger_mode": "always_last"}
-# Past the queue: cannot be kept waiting. Its errors are not shown, so nothing that can fail.
-AT_ONCE = QUIET | {"queue": False}
+# Gradio's default of one run at a time would make a second tab wait for the first.
+FOLLOWING = ACTING | {"queue": True, "concurrency_limit": None, "trigger_mode": "multiple"}
 
 
 def head() -> str:
@@ -35,7 +37,7 @@ def head() -> str:
 
 def build(services: Services) -> gr.Blocks:
     """The whole page."""
-    blocks = gr.Blocks(
+    blocks = _OneStream(
         title="Inglenook", fill_height=True, fill_width=True, analytics_enabled=False
     )
     with blocks:
@@ -46,6 +48,17 @@ def build(services: Services) -> gr.Blocks:
         page.chats()
         page.chooses()
     return blocks
+
+
+class _OneStream(gr.Blocks):
+    """Blocks without Gradio's heartbeat, which would hold a second connection for each tab.
+
+    A browser gives one site six. The heartbeat's other work is to forget a tab an hour after it
+    was cut off, which would make a page that slept write into a new conversation.
+    """
+
+    def get_config_file(self) -> Any:
+        return super().get_config_file() | {"connect_heartbeat": False}
 
 
 class Page:
@@ -102,9 +115,9 @@ class Page:
             return None
 
     def opens(self, blocks: gr.Blocks) -> None:
+        blocks.load(self.chat.stay, None, None, **FOLLOWING)
         known = [self.last, self.conversation]
         self._then_follow(blocks.load(self.arrive, known, self.opening, **ACTING))
-        blocks.unload(self.chat.leave)
 
     def lists(self) -> None:
         sidebar = self.sidebar
@@ -134,7 +147,7 @@ class Page:
         self._then_answer(chat.composer.submit(chat.send, given, sent, **ACTING))
         given = [conversation, *choices]
         self._then_answer(chat.chatbot.example_select(chat.send_example, given, sent, **ACTING))
-        chat.composer.stop(chat.stop, conversation, None, **AT_ONCE)
+        chat.composer.stop(chat.stop, conversation, None, **ACTING)
         self._then_follow(chat.regenerate.click(chat.answer_again, conversation, None, **ACTING))
         more = self.num_shown
         self._then_follow(chat.earlier.click(lambda shown: shown + WINDOW, more, more, **ACTING))
@@ -142,15 +155,16 @@ class Page:
     def chooses(self) -> None:
         settings = self.settings
         given = [self.conversation, *settings.choices]
-        settings.system_prompt.blur(settings.save, given, settings.preset, **ACTING)
+        settings.system_prompt.blur(settings.save, given, None, **ACTING)
         for control in settings.sampling:
-            control.input(settings.save, given, settings.preset, **WHILE_TYPING)
+            moved = control.input(settings.save, given, None, **WHILE_TYPING)
+            moved.success(settings.name_preset, settings.choices, settings.preset, **ACTING)
         kept = [settings.preset, settings.max_tokens, settings.seed]
         taken = settings.preset.input(settings.take_preset, kept, settings.sampling, **ACTING)
-        taken.success(settings.save, given, settings.preset, **ACTING)
+        taken.success(settings.save, given, None, **ACTING)
+        settings.keep.click(settings.keep_choices, settings.choices, settings.kept, **ACTING)
         context = self.machine.context
         context.input(self.machine.keep_context, context, context, **ACTING)
-        settings.keep.click(settings.keep_choices, settings.choices, None, **ACTING)
 
     def _refreshing(self, event: Any, how: dict[str, Any]) -> None:
         sidebar = self.sidebar

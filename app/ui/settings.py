@@ -82,26 +82,33 @@ class SettingsPanel:
         self.keep = gr.Button(
             "Use them for new conversations, too", size="sm", elem_id="keep_choices"
         )
+        self.kept = gr.Markdown(
+            "New conversations start with these choices.", visible=False, elem_classes="quiet"
+        )
         self.max_tokens = sliders[NAMES.index("max_tokens")]
         self.sampling = [*sliders, self.seed]
         self.choices = [self.system_prompt, *self.sampling]
-        self.outputs = [self.preset, *self.choices]
+        self.outputs = [self.kept, self.preset, *self.choices]
 
     def changes(self, choices: Sequence[Any]) -> tuple[str, dict[str, Any]]:
         """System prompt, and the controls that differ from the defaults."""
         return str(choices[0]), _differences(choices[1:], self.services.settings.sampling)
 
     @told
-    async def save(self, conversation_id: str | None, *choices: Any) -> Any:
+    async def save(self, conversation_id: str | None, *choices: Any) -> None:
         """Store the choices of a conversation; a new one takes them with its first message."""
         prompt, changed = self.changes(choices)
         if conversation_id is not None:
             await self.services.conversations.set_system_prompt(conversation_id, prompt)
             await self.services.conversations.set_sampling(conversation_id, changed)
+
+    async def name_preset(self, *choices: Any) -> str | None:
+        """The preset that the moved controls make up, if any."""
+        _, changed = self.changes(choices)
         return preset_of(with_changes(self.services.settings.sampling, changed))
 
     @told
-    async def keep_choices(self, *choices: Any) -> None:
+    async def keep_choices(self, *choices: Any) -> Any:
         """Make these the choices that a new conversation starts with."""
         settings = self.services.settings
         unseen = {
@@ -115,7 +122,7 @@ class SettingsPanel:
                 default_sampling={**unseen, **changed},
             )
         )
-        gr.Info("New conversations start with these choices.", title="Saved", duration=4)
+        return gr.update(visible=True)
 
     async def take_preset(self, preset: str, max_tokens: float, seed: float | None) -> list[Any]:
         """The values of every control under this preset; length and seed stay."""
@@ -130,7 +137,8 @@ class SettingsPanel:
         if conversation is not None:
             params = with_changes(params, conversation.sampling)
             prompt = conversation.system_prompt
-        return [preset_of(params), prompt, *(getattr(params, name) for name in NAMES)]
+        values = [getattr(params, name) for name in NAMES]
+        return [gr.update(visible=False), preset_of(params), prompt, *values]
 
 
 def preset_of(params: SamplingParams) -> str | None:

@@ -27,7 +27,7 @@ HEADERS: dict[bytes, bytes] = {
 
 PAGE_GET = re.compile(
     r"/(config/?|theme\.css|favicon\.ico|robots\.txt|assets/.+|static/.+|svelte/.+"
-    r"|gradio_api/(queue/data|heartbeat/\w+|startup-events|app_id/?|theme\.css))?"
+    r"|gradio_api/(queue/data|startup-events|app_id/?|theme\.css))?"
 )
 PAGE_POST = re.compile(r"/gradio_api/(run/predict|queue/join|cancel|reset/?)")
 # Other programs come here too: they send no Origin and prove themselves with a key.

@@ -25,6 +25,30 @@
     navigator.clipboard.writeText = (text) => write(asTyped(text));
   }
 
+  // ---- sentences: the library shows no error of an event that went past its queue
+  const tell = (sentence) => {
+    find("#told")?.remove();
+    const note = document.createElement("div");
+    note.id = "told";
+    note.setAttribute("role", "alert");
+    note.textContent = sentence;
+    const close = document.createElement("button");
+    close.textContent = "Close";
+    close.addEventListener("click", () => note.remove());
+    note.append(close);
+    document.body.append(note);
+    setTimeout(() => note.remove(), 15000);
+  };
+  const plainFetch = window.fetch.bind(window);
+  window.fetch = async (resource, options) => {
+    const reply = await plainFetch(resource, options);
+    if (reply.status >= 400 && new URL(reply.url).pathname.endsWith("/run/predict")) {
+      const body = await reply.clone().json().catch(() => ({}));
+      tell(body.error ?? "That did not work; nothing was lost.");
+    }
+    return reply;
+  };
+
   // ---- names for what the page library leaves without one
   const NAMES = {
     "#composer .submit-button": "Send",

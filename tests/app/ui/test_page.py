@@ -73,7 +73,7 @@ async def test_an_answer_streams_and_only_grows(services: FakeServices, arrive: 
     await eventually(is_complete, "the end of the answer")
     lengths = [len(text) for text in seen]
     assert lengths == sorted(lengths)
-    assert len(set(lengths)) > 5
+    assert len(set(lengths)) > 2
     await tab.sees("31.2 tokens/s · first token 0.4 s · 412 tokens read, 380 from memory")
     assert await tab.texts("user") == ["Count, please"]
     assert len(await tab.page.get_by_text("Thinking", exact=True).all()) == 1
@@ -83,11 +83,15 @@ async def test_an_answer_streams_and_only_grows(services: FakeServices, arrive: 
 async def test_reading_a_long_prompt_says_how_far_it_is(
     services: FakeServices, arrive: Arrive
 ) -> None:
-    services.jobs.script = Script(reading_s=1.5)
+    turnstile = asyncio.Semaphore(0)
+    services.jobs.script = Script(turnstile=turnstile)
     tab = await arrive()
     await tab.send("Read this")
     await tab.sees_answer("Waiting for the model…")
+    turnstile.release()
     await tab.sees_answer("Reading your message… 1,024 of 4,000 tokens")
+    turnstile.release()
+    turnstile.release()
     await tab.sees_answer("Hello there.")
 
 
@@ -96,31 +100,21 @@ async def test_reading_a_long_prompt_says_how_far_it_is(
 async def test_stop_ends_the_answer_and_the_next_message_works(
     services: FakeServices, arrive: Arrive, how: str, when: str
 ) -> None:
-    reading_s = 30.0 if when == "reading" else 0.0
-    services.jobs.script = Script(pieces=WORDS, pace_s=0.2, reading_s=reading_s)
+    turnstile = asyncio.Semaphore(0) if when == "reading" else None
+    services.jobs.script = Script(pieces=WORDS, pace_s=0.2, turnstile=turnstile)
     tab = await arrive()
     await tab.send("Talk for long")
     await tab.sees_answer("word1" if when == "writing" else "Waiting")
-    conversation_id = await newest_id(services)
-    if when == "reading":
-        # The fake reads in three steps and looks for a stop between them.
-        services.jobs.script = Script()
     if how == "button":
         await tab.stop_button.click()
     else:
         await tab.page.keyboard.press("Escape")
-
-    async def is_asked_to_stop() -> bool:
-        job = services.jobs.get(conversation_id)
-        return job is None or job.is_stopped
-
-    await eventually(is_asked_to_stop, "the stop")
-    if when == "writing":
-        await tab.sees_answer("Stopped")
-        assert (await answer_of(services, conversation_id))[0] is MessageState.STOPPED
-        services.jobs.script = Script()
-        await tab.send("And now?")
-        await tab.sees_answer("Hello there.")
+    await tab.sees_answer("Stopped")
+    state, _ = await answer_of(services, await newest_id(services))
+    assert state is MessageState.STOPPED
+    services.jobs.script = Script()
+    await tab.send("And now?")
+    await tab.sees_answer("Hello there.")
 
 
 async def test_an_answer_goes_on_when_the_page_is_reloaded(
@@ -184,6 +178,19 @@ async def test_switching_away_and_back_shows_each_conversation_only(
     assert await tab.texts("user") == [f"Busy while {title}"]
 
 
+async def test_many_quick_switches_lose_nothing(
+    services: FakeServices, arrive: Arrive, title: str
+) -> None:
+    """Events that came while Gradio closed its stream used to be lost, see `Chat.stay`."""
+    others = [f"{title} {colour}" for colour in ("red", "blue", "green")]
+    for other in others:
+        await told(services, other, ["Question", f"Answer of {other}"])
+    tab = await arrive()
+    for other in others * 8:
+        await tab.open(other)
+        await tab.sees_answer(f"Answer of {other}")
+
+
 async def test_a_deleted_conversation_comes_back_with_undo(
     services: FakeServices, arrive: Arrive, title: str
 ) -> None:
@@ -219,7 +226,7 @@ async def test_deleting_while_answering_stops_the_answer_quietly(
     await eventually(is_at_rest, "the end of the job")
     await tab.page.get_by_role("button", name="Undo").click()
     await tab.sees_answer("Stopped")
-    assert await tab.page.get_by_test_id("toast-body").count() == 0
+    assert await tab.page.locator("#told, [data-testid=toast-body]").count() == 0
 
 
 @pytest.mark.parametrize("leave", ["Enter", "Tab"])

@@ -57,9 +57,9 @@ def test_a_conversation_shows_its_own_choices_over_the_defaults(panel: SettingsP
         system_prompt="Rhyme.",
         sampling={"temperature": 0.2},
     )
-    preset, prompt, temperature, *_ = panel.show(conversation)
+    _, preset, prompt, temperature, *_ = panel.show(conversation)
     assert (preset, prompt, temperature) == (None, "Rhyme.", 0.2)
-    preset, prompt, temperature, *_ = panel.show(None)
+    _, preset, prompt, temperature, *_ = panel.show(None)
     assert (preset, prompt, temperature) == ("Balanced", "You are a helpful assistant.", 0.7)
 
 

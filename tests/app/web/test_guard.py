@@ -98,6 +98,7 @@ async def test_a_link_to_the_page_may_be_followed_from_anywhere() -> None:
         ("GET", "/gradio_api/proxy=http://evil.test"),
         ("GET", "/gradio_api/file=/etc/passwd"),
         ("GET", "/gradio_api/vibe-code"),
+        ("GET", "/gradio_api/heartbeat/abc"),
         ("GET", "/monitoring/summary"),
         ("POST", "/gradio_api/upload"),
         ("POST", "/gradio_api/call/send"),
