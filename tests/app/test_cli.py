@@ -139,7 +139,7 @@ def test_wrong_values_are_one_sentence_and_code_2(
         (["chats", "import", "/nowhere.json"], "/nowhere.json cannot be read"),
         (["models", "info", "/nowhere.gguf"], "There is no model file at /nowhere.gguf"),
         (["generate", "Hi", "--model", "/nowhere.gguf"], "There is no model file"),
-        (["generate", "Hi", "--model", "/"], "cannot be read"),
+        (["generate", "Hi", "--model", "/"], "/ is not a file"),
     ],
 )
 def test_a_failure_is_one_sentence_and_code_1(
