@@ -4,7 +4,7 @@ import asyncio
 import gc
 import random
 import threading
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
@@ -17,6 +17,7 @@ from engine.errors import EngineDead, EngineError, InvalidParams, PromptTooLong,
 from engine.request import FinishReason, RequestOutput
 from tests.engine.run import GREEDY
 from tests.fakes import NUM_TOKENS, FakeBackend, answer_alone, fake_config
+from tests.waiting import until
 
 LIMIT = 20.0
 PROMPT = list(range(40))
@@ -49,12 +50,6 @@ async def read(stream: OutputStream) -> list[RequestOutput]:
     """All of a stream; a stream that hangs fails the test."""
     async with asyncio.timeout(LIMIT):
         return [output async for output in stream]
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(LIMIT):
-        while not condition():
-            await asyncio.sleep(0.001)
 
 
 @asynccontextmanager

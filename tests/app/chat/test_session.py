@@ -19,7 +19,7 @@ from engine.errors import (
 from engine.request import FinishReason
 from tests.app.chat.room import Room
 from tests.fakes_model import fake_chat_model
-from tests.waiting import until
+from tests.waiting import PATIENCE_S, until
 
 
 async def begin(room: Room, text: str = "Hello") -> tuple[str, Writing, "asyncio.Task[None]"]:
@@ -76,8 +76,9 @@ async def test_a_partial_answer_is_stored_while_it_is_written(room: Room) -> Non
     async def content() -> str:
         return (await room.stored(conversation_id))[-1].content
 
-    while await content() != "Once upon":
-        await asyncio.sleep(0.005)
+    async with asyncio.timeout(PATIENCE_S):
+        while await content() != "Once upon":
+            await asyncio.sleep(0.005)
     stream.end()
     await task
 
