@@ -224,7 +224,8 @@ class Database:
         if kind == sqlite3.SQLITE_READONLY or number in (errno.EROFS, errno.EACCES, errno.EPERM):
             return HistoryError(
                 f"The history at {self.path} may be read but not written: give your user the"
-                " right to write to this file and its folder, or choose another home."
+                " right to write to this file and its folder, or choose another place with"
+                " INGLENOOK_HOME."
             )
         if kind in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT):
             return HistoryError(

@@ -16,7 +16,8 @@ from app.history.rows import (
     row_from_conversation,
     row_from_message,
 )
-from app.history.tree import Tree, read_tree
+from app.history.statements import unknown_conversation
+from app.history.tree import Tree, read_tree, unfit
 from engine.errors import HistoryError, NotFound
 
 VERSION = 1
@@ -63,13 +64,10 @@ async def import_(database: Database, document: object) -> ImportReport:
 
 def _read_document(document: object) -> list[Tree]:
     if not isinstance(document, dict) or "inglenook" not in document:
-        raise HistoryError(
-            "This file cannot be imported: it is no export of Inglenook. Choose a file that was"
-            " exported here."
-        )
+        raise unfit("it is no export of Inglenook")
     found = document["inglenook"]
     if type(found) is not int or found < 1:
-        raise HistoryError(f"This file cannot be imported: its version {found!r} is no number.")
+        raise unfit(f"its version {found!r} is no number")
     if found > VERSION:
         raise HistoryError(
             f"This file was exported by a newer version of the app (form {found}; this version"
@@ -77,7 +75,7 @@ def _read_document(document: object) -> list[Tree]:
         )
     listed = document.get("conversations")
     if not isinstance(listed, list):
-        raise HistoryError("This file cannot be imported: it has no list of conversations.")
+        raise unfit("it has no list of conversations")
     return [read_tree(each, f"conversation {number}") for number, each in enumerate(listed, 1)]
 
 
@@ -163,7 +161,7 @@ def _tree(tables: Tables, conversation_id: str, with_deleted: bool = False) -> T
         )
     )
     if not rows:
-        raise NotFound(f"There is no conversation {conversation_id}: it may have been deleted.")
+        raise unknown_conversation(conversation_id)
     messages = [
         message_from_row(row)
         for row in tables.query(

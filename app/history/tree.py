@@ -37,6 +37,14 @@ class Tree:
         }
 
 
+def unfit(reason: str) -> HistoryError:
+    """Why a file is not taken in, and what to do."""
+    return HistoryError(
+        f"This file cannot be imported, because {reason}; nothing was changed: choose a file that"
+        " was exported here."
+    )
+
+
 def read_tree(found: object, name: str) -> Tree:
     """The tree that stands in a JSON value; `name` is what a complaint calls it.
 
@@ -46,26 +54,18 @@ def read_tree(found: object, name: str) -> Tree:
     conversation_id = fields.identifier("id")
     listed = fields.found.get("messages", [])
     if not isinstance(listed, list):
-        raise HistoryError(f"This file cannot be imported: `messages` of {name} is not a list.")
+        raise unfit(f"`messages` of {name} is not a list")
     messages: dict[str, Message] = {}
     for number, each in enumerate(listed, start=1):
         message = _read_message(_Fields(each, f"message {number} of {name}"), conversation_id)
         if message.message_id in messages:
-            raise HistoryError(
-                f"This file cannot be imported: two messages of {name} have the id"
-                f" {message.message_id}."
-            )
+            raise unfit(f"two messages of {name} have the id {message.message_id}")
         if message.parent_id is not None and message.parent_id not in messages:
-            raise HistoryError(
-                f"This file cannot be imported: the parent of message {number} of {name} does"
-                " not stand before it."
-            )
+            raise unfit(f"the parent of message {number} of {name} does not stand before it")
         messages[message.message_id] = message
     leaf = fields.optional_identifier("active_leaf_id")
     if leaf is not None and leaf not in messages:
-        raise HistoryError(
-            f"This file cannot be imported: the active message of {name} is not among its messages."
-        )
+        raise unfit(f"the active message of {name} is not among its messages")
     created_at = fields.time("created_at")
     conversation = Conversation(
         conversation_id=conversation_id,
@@ -121,15 +121,12 @@ class _Fields:
 
     def __init__(self, found: object, name: str) -> None:
         if not isinstance(found, Mapping):
-            raise HistoryError(f"This file cannot be imported: {name} is not an object.")
+            raise unfit(f"{name} is not an object")
         self.found: Mapping[str, Any] = found
         self._name = name
 
     def _wrong(self, key: str, kind: str) -> HistoryError:
-        return HistoryError(
-            f"This file cannot be imported: `{key}` of {self._name} is {kind}. Nothing was"
-            " imported."
-        )
+        return unfit(f"`{key}` of {self._name} is {kind}")
 
     def text(self, key: str) -> str:
         value = self.found.get(key, "")

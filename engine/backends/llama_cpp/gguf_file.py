@@ -64,7 +64,10 @@ def check_file(path: Path) -> None:
     except OSError as error:
         if error.errno in (errno.ENOENT, errno.ENOTDIR):
             raise ModelNotFound(f"There is no model file at {path}: {REMEDY}") from error
-        raise ModelError(f"The model file {path} cannot be read ({error.strerror}).") from error
+        raise ModelError(
+            f"The model file {path} cannot be read ({error.strerror}): give your user the right to"
+            " read it, or choose another one."
+        ) from error
     raise ModelDamaged(f"{path} is not a GGUF model ({path.stat().st_size:,} bytes): {REMEDY}")
 
 
