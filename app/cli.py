@@ -111,7 +111,9 @@ def read_standard_input() -> str:
     try:
         return io.TextIOWrapper(sys.stdin.buffer, encoding="utf-8-sig").read()
     except UnicodeDecodeError as error:
-        raise UsageError(f"Standard input is not a text in UTF-8 ({error.reason}).") from error
+        raise UsageError(
+            f"Standard input is not a text in UTF-8 ({error.reason}): convert it first."
+        ) from error
 
 
 def absolute(path: str) -> Path:

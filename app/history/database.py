@@ -242,7 +242,10 @@ class Database:
                 f"The history at {self.path} cannot be opened ({error}): check that the folder"
                 " is there and that no other file has this name."
             )
-        return HistoryError(f"The history at {self.path} could not do this ({error}).")
+        return HistoryError(
+            f"The history at {self.path} could not do this ({error}): try again, and restart the"
+            " app if it happens twice."
+        )
 
 
 def _free_bytes(path: Path) -> int | None:
