@@ -109,9 +109,11 @@ class HomeLock:
 def owner_address(paths: Paths) -> OwnerAddress | None:
     """The note of the running app. None: there is none, or it cannot be read yet."""
     try:
-        return OwnerAddress(**json.loads(paths.owner.read_text(encoding="utf-8")))
-    except (OSError, ValueError, TypeError):
+        address = OwnerAddress(**json.loads(paths.owner.read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError, RecursionError):
         return None
+    is_whole = isinstance(address.host, str) and isinstance(address.token, str)
+    return address if is_whole and type(address.port) is int and 0 < address.port < 65536 else None
 
 
 def own_or_find(paths: Paths, patience_s: float) -> HomeLock | OwnerAddress:

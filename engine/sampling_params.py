@@ -1,6 +1,5 @@
 """The choices of one generation: how the next token is picked and when to end."""
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
@@ -33,14 +32,26 @@ class SamplingParams:
     loop_guard: bool = True
 
     def __post_init__(self) -> None:
+        # Values come from files and from other programs, too, so their kinds are not yet known.
         for name, low, high in RANGES:
             value = getattr(self, name)
-            if not (math.isfinite(value) and low <= value <= high):
-                raise InvalidParams(f"{name} must be between {low:g} and {high:g}, got {value:g}.")
-        if self.seed is not None and not 0 <= self.seed < 2**64:
-            raise InvalidParams(f"seed must be between 0 and 2^64 - 1, got {self.seed}.")
+            if type(value) not in ((int,) if name in WHOLE else (int, float)):
+                raise InvalidParams(f"{name} must be a {'whole ' * (name in WHOLE)}number.")
+            if not low <= value <= high:
+                raise InvalidParams(
+                    f"{name} must be between {low:g} and {high:g}, got {str(value)[:20]}."
+                )
+        if self.seed is not None and (type(self.seed) is not int or not 0 <= self.seed < 2**64):
+            raise InvalidParams(
+                f"seed must be a whole number between 0 and 2^64 - 1, got {str(self.seed)[:20]}."
+            )
+        if not all(isinstance(text, str) for text in self.stop):
+            raise InvalidParams("stop must be a list of texts.")
         if any(not text for text in self.stop):
             raise InvalidParams("A stop text must not be empty.")
+        for name in ("ignore_eos", "loop_guard"):
+            if not isinstance(getattr(self, name), bool):
+                raise InvalidParams(f"{name} must be true or false.")
 
     @property
     def is_greedy(self) -> bool:
@@ -58,6 +69,7 @@ RANGES: tuple[tuple[str, float, float], ...] = (
     ("penalty_window", 0, 1_000_000),
     ("max_tokens", 1, 1_000_000),
 )
+WHOLE = frozenset({"top_k", "penalty_window", "max_tokens"})
 
 PRESETS: Mapping[str, SamplingParams] = {
     "precise": SamplingParams(temperature=0.0, repetition_penalty=1.1),
@@ -74,5 +86,8 @@ def with_changes(params: SamplingParams, changes: Mapping[str, Any]) -> Sampling
             raise InvalidParams(f"There is no sampling control called {name!r}.")
     values = dict(changes)
     if "stop" in values:
+        # A text would fall into its letters.
+        if not isinstance(values["stop"], list | tuple):
+            raise InvalidParams("stop must be a list of texts.")
         values["stop"] = tuple(values["stop"])
     return replace(params, **values)

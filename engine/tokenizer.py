@@ -60,7 +60,10 @@ class Tokenizer(Protocol):
         ...
 
     def token_bytes(self, token_id: int) -> bytes:
-        """What the token adds to an answer; b"" for control tokens that are not shown."""
+        """What the token adds to an answer; b"" for control tokens that are not shown.
+
+        Raises IndexError for an id that the vocabulary does not have.
+        """
         ...
 
     def is_end(self, token_id: int) -> bool:

@@ -93,7 +93,11 @@ class FakeTokenizer:
         return tuple(text.encode())
 
     def token_bytes(self, token_id: int) -> bytes:
-        return self._pieces[token_id] if token_id < len(self._pieces) else b""
+        if any(token.token_id == token_id for token in self._controls.values()):
+            return b""
+        if not 0 <= token_id < len(self._pieces):
+            raise IndexError(f"token {token_id}")
+        return self._pieces[token_id]
 
     def is_end(self, token_id: int) -> bool:
         return token_id == self._controls[self._end].token_id

@@ -87,7 +87,11 @@ class TokenLedger:
         self, generated: Sequence[int], text: bytes, done: int, begin: int, end: int
     ) -> _Run | None:
         """The generated ids that spell the bytes around [begin, end), not before `done`."""
-        pieces = [self._tokenizer.token_bytes(token_id) for token_id in generated]
+        try:
+            pieces = [self._tokenizer.token_bytes(token_id) for token_id in generated]
+        except IndexError:
+            # Another model wrote this, and its vocabulary is larger.
+            return None
         spelled = b"".join(pieces)
         # The answer stands last; thinking came before it and may quote it.
         place = spelled.rfind(text[begin:end])

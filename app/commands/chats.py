@@ -88,7 +88,7 @@ async def export_chats(services: Services, options: Options, console: Console) -
     if not options.file:
         write_json(console, document)
         return
-    path = Path(options.file)
+    path = ordinary(Path(options.file))
     text = json.dumps(document, ensure_ascii=False, indent=2) + "\n"
     try:
         await asyncio.to_thread(write_private, path, text)
@@ -100,7 +100,7 @@ async def export_chats(services: Services, options: Options, console: Console) -
 
 
 async def import_chats(services: Services, options: Options, console: Console) -> None:
-    path = Path(options.file)
+    path = ordinary(Path(options.file))
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -131,6 +131,13 @@ async def delete_chats(services: Services, options: Options, console: Console) -
         services.jobs.stop(conversation_id)
         await services.conversations.purge(conversation_id)
     console.note(f"{len(ids)} deleted.")
+
+
+def ordinary(path: Path) -> Path:
+    """The path, unless a pipe or a device stands there: those belong to another process."""
+    if path.exists() and not path.is_file() and not path.is_dir():
+        raise UsageError(f"{path} is a pipe or a device: name an ordinary file.")
+    return path
 
 
 def _line(conversation: Conversation) -> str:

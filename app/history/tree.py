@@ -1,5 +1,6 @@
 """A conversation with its whole tree of messages, as a value and as JSON that may be foreign."""
 
+import dataclasses
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,12 +9,16 @@ from typing import Any, TypeVar
 
 from app.chat.message import Conversation, Message, MessageState, Role
 from app.history.rows import bytes_from_ids, json_text, storable
-from engine.errors import HistoryError
+from engine.errors import HistoryError, InvalidParams
+from engine.metrics import Timings
+from engine.sampling_params import SamplingParams, with_changes
 
 E = TypeVar("E", bound=Enum)
 
 LATEST = 1e11
 """Seconds since 1970 until the year 5138; much later ones are no dates any more."""
+LARGEST_FIGURE = 1e15
+"""Milliseconds or tokens; no answer has cost that much."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +78,7 @@ def read_tree(found: object, name: str) -> Tree:
         created_at=created_at,
         updated_at=fields.time("updated_at", created_at),
         system_prompt=fields.text("system_prompt"),
-        sampling=fields.mapping("sampling"),
+        sampling=fields.sampling("sampling"),
         active_leaf_id=leaf,
     )
     return Tree(conversation, tuple(messages.values()))
@@ -112,7 +117,7 @@ def _read_message(fields: "_Fields", conversation_id: str) -> Message:
         notice=fields.text("notice"),
         model=fields.text("model"),
         token_ids=fields.token_ids("token_ids"),
-        timings=fields.mapping("timings"),
+        timings=fields.timings("timings"),
     )
 
 
@@ -167,6 +172,27 @@ class _Fields:
             raise self._wrong(key, "not plain JSON") from None
         return value
 
+    def sampling(self, key: str) -> Mapping[str, Any]:
+        """Controls with values that are possible, or the conversation could not be opened."""
+        known = {field.name for field in dataclasses.fields(SamplingParams)}
+        value = {name: each for name, each in self.mapping(key).items() if name in known}
+        try:
+            with_changes(SamplingParams(), value)
+        except InvalidParams as error:
+            raise self._wrong(key, f"not possible ({str(error).rstrip('.')})") from None
+        return value
+
+    def timings(self, key: str) -> Mapping[str, Any]:
+        """Figures that can be shown; what is no figure of ours is passed over."""
+        value = self.mapping(key)
+        known = [each for each in dataclasses.fields(Timings) if each.name in value]
+        for each in known:
+            found = value[each.name]
+            is_right = isinstance(found, str) if each.name == "finish" else _is_figure(found)
+            if not is_right:
+                raise self._wrong(key, f"not possible ({each.name} is no figure)")
+        return {each.name: value[each.name] for each in known}
+
     def token_ids(self, key: str) -> tuple[int, ...]:
         value = self.found.get(key, [])
         if not isinstance(value, list) or not all(type(each) is int for each in value):
@@ -185,3 +211,7 @@ class _Fields:
         except ValueError:
             known = ", ".join(str(each.value) for each in kind)
             raise self._wrong(key, f"none of {known}") from None
+
+
+def _is_figure(value: object) -> bool:
+    return type(value) in (int, float) and 0 <= value < LARGEST_FIGURE  # type: ignore[operator]

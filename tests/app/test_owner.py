@@ -80,7 +80,16 @@ def test_the_note_of_a_killed_owner_is_no_owner(paths: Paths) -> None:
     assert not paths.owner.exists()
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", "null", '{"host": 1}', "\0"])
+NO_NOTES = ("", "{", "[]", "null", '{"host": 1}', "\0", "[" * 100_000)
+ODD_NOTES = [
+    {"host": 5, "port": 1, "token": "x", "pid": 1},
+    {"host": "127.0.0.1", "port": 70_000, "token": "x", "pid": 1},
+    {"host": "127.0.0.1", "port": "1", "token": "x", "pid": 1},
+    {"host": "127.0.0.1", "port": 1, "token": None, "pid": 1},
+]
+
+
+@pytest.mark.parametrize("text", [*NO_NOTES, *map(json.dumps, ODD_NOTES)])
 def test_a_note_that_cannot_be_read_is_no_note(paths: Paths, text: str) -> None:
     paths.owner.write_text(text)
     assert owner_address(paths) is None

@@ -166,6 +166,13 @@ def test_ids_that_spell_something_else_are_not_used() -> None:
     assert made.encode(turns, NOON) == made.encode(plain, NOON)
 
 
+@pytest.mark.parametrize("token_id", [100_000, -5])
+def test_ids_of_another_model_with_a_larger_vocabulary_are_not_used(token_id: int) -> None:
+    tokenizer = FakeTokenizer()
+    turns = [USER, Turn(Role.ASSISTANT, "hello answer", token_ids=(token_id,)), USER]
+    assert "hello answer" in spelled(tokenizer, ledger(tokenizer).encode(turns, NOON))
+
+
 def test_an_answer_that_ended_within_a_character_is_still_kept() -> None:
     tokenizer = FakeTokenizer()
     written = (*tokenizer.spell_out("hello "), *"🙂".encode()[:2])

@@ -118,6 +118,17 @@ async def test_a_file_that_is_no_export_is_a_sentence(
         await chats(services, "import", file=str(home))
 
 
+@pytest.mark.skipif(os.name == "nt", reason="there are no named pipes")
+@pytest.mark.parametrize("action", ["export", "import"])
+async def test_a_pipe_is_neither_replaced_nor_waited_for(
+    services: FakeModelServices, home: Path, action: str
+) -> None:
+    os.mkfifo(home / "pipe")
+    with pytest.raises(UsageError, match="a pipe or a device"):
+        await chats(services, action, file=str(home / "pipe"))
+    assert (home / "pipe").is_fifo()
+
+
 async def test_a_time_that_no_calendar_knows_is_refused(
     services: FakeModelServices, home: Path
 ) -> None:

@@ -152,10 +152,12 @@ async def test_unknown_fields_and_missing_ones_hide_no_chat(
         "from": "elsewhere",
         "conversations": [
             {"id": "c", "colour": "red", "messages": [{"id": "m", "role": "user", "mood": 1}]},
-            {"id": "d"},
+            {"id": "d", "sampling": {"temperature": 1, "mood": 2}},
         ],
     }
     assert (await import_(database, document)).imported == ("c", "d")
+    # An unknown control would make each answer fail.
+    assert (await chats.get("d")).sampling == {"temperature": 1}
     assert {each.conversation_id for each in await chats.list()} == {"c", "d"}
 
 
@@ -223,6 +225,12 @@ MALFORMED: dict[str, tuple[Any, str]] = {
     "token is true": (in_message(token_ids=[True]), "`token_ids`"),
     "token too large": (in_message(token_ids=[2**31]), "`token_ids`"),
     "timings is a text": (in_message(timings="fast"), "`timings`"),
+    "a figure is a word": (in_message(timings={"ttft_ms": "soon"}), "ttft_ms is no figure"),
+    "a figure is huge": (in_message(timings={"tpot_ms": 10**400}), "tpot_ms is no figure"),
+    "a control is a word": (in_conversation(sampling={"temperature": "hot"}), "`sampling`"),
+    "a control is too low": (in_conversation(sampling={"temperature": -3}), "between 0 and 5"),
+    "a control is broken": (in_conversation(sampling={"seed": 1.5}), "whole number"),
+    "a control is no list": (in_conversation(sampling={"stop": 5}), "list of texts"),
 }
 
 
@@ -235,16 +243,10 @@ async def test_a_malformed_document_is_refused_before_anything_is_written(
     assert await everything(database) == []
 
 
-json_values = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.integers()
-    | st.floats(allow_nan=False, allow_infinity=False)
-    | st.text(max_size=8),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner),
-    max_leaves=5,
+figures = st.fixed_dictionaries({}, optional={"ttft_ms": st.floats(0, 1e9), "finish": st.text()})
+samplings = st.fixed_dictionaries(
+    {}, optional={"temperature": st.floats(0, 5), "seed": st.integers(0, 2**64 - 1)}
 )
-mappings = st.dictionaries(st.text(max_size=8), json_values, max_size=3)
 times = st.floats(min_value=0, max_value=2e9)
 texts = st.text(max_size=40)
 
@@ -266,7 +268,7 @@ def conversations(draw: st.DrawFn) -> dict[str, Any]:
                 "notice": draw(texts),
                 "model": draw(texts),
                 "token_ids": draw(st.lists(st.integers(-(2**31), 2**31 - 1), max_size=9)),
-                "timings": draw(mappings),
+                "timings": draw(figures),
                 "created_at": draw(times),
             }
         )
@@ -276,7 +278,7 @@ def conversations(draw: st.DrawFn) -> dict[str, Any]:
         "created_at": draw(times),
         "updated_at": draw(times),
         "system_prompt": draw(texts),
-        "sampling": draw(mappings),
+        "sampling": draw(samplings),
         "active_leaf_id": draw(st.sampled_from([None, *(each["id"] for each in messages)])),
         "messages": messages,
     }
