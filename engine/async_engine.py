@@ -18,7 +18,6 @@ from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from threading import Thread
 from time import perf_counter
-from types import TracebackType
 from typing import Self
 
 from engine.engine import Engine, RequestFailure
@@ -49,12 +48,7 @@ class OutputStream:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.abort()
 
     def __aiter__(self) -> Self:

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass, field
 from time import perf_counter, thread_time
-from types import TracebackType
 
 
 @dataclass(slots=True)
@@ -21,12 +20,7 @@ class Spent:
         self._wall_began = perf_counter()
         self._processor_began = thread_time()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.processor += thread_time() - self._processor_began
         self.wall += perf_counter() - self._wall_began
 

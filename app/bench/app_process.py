@@ -8,7 +8,6 @@ import tempfile
 import threading
 from pathlib import Path
 from time import perf_counter
-from types import TracebackType
 from typing import Self
 
 import app
@@ -69,12 +68,7 @@ class AppProcess:
                 self.close()
         raise EngineError(f"The app did not start: {' '.join(said) or 'it said nothing'}")
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:

@@ -15,7 +15,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
 from time import perf_counter
-from types import TracebackType
 from typing import Any, Self
 
 from app.bench.compare import Bar, Pair, figure_of
@@ -63,12 +62,7 @@ class Burner:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
         for process in self._processes:
             process.communicate()

@@ -10,7 +10,6 @@ import threading
 from collections.abc import Sequence
 from pathlib import Path
 from time import perf_counter, sleep
-from types import TracebackType
 from typing import Any, Self
 
 from app.bench.our_engine import Stream, Taken
@@ -59,12 +58,7 @@ class LlamaServer:
             raise
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:

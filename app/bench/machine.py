@@ -5,7 +5,6 @@ import platform
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
-from types import TracebackType
 from typing import Any, Self
 
 import psutil
@@ -57,12 +56,7 @@ class Others:
         self._before = self._now()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         before, after = self._before, self._now()
         busy = (after.busy - before.busy) - (after.own - before.own)
         self.cores = max(0.0, busy / max(1e-3, after.wall - before.wall))

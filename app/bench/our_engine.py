@@ -5,7 +5,6 @@ from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from time import clock_gettime, perf_counter, sleep
-from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from app.bench.workload import Generation
@@ -84,12 +83,7 @@ class OurEngine:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._runner.close()
         self.engine.close()
 
