@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from app.chat.message import Message, Role
+from app.chat.message import Role
+from app.chat.turns import Turn
 from engine.errors import InvalidParams, UsageError
 from engine.sampling_params import SamplingParams, with_changes
 
@@ -52,7 +53,7 @@ class ChatRequest:
     """What the caller wants. `model` is its word for the model; there is only one."""
 
     model: str
-    messages: tuple[Message, ...]
+    path: tuple[Turn, ...]
     params: SamplingParams
     is_streamed: bool
     wants_usage: bool
@@ -78,7 +79,7 @@ def read_chat_request(body: object, defaults: SamplingParams) -> ChatRequest:
         raise UsageError("The field 'stream_options' must be an object.")
     return ChatRequest(
         model=_text(body.get("model") or "", "model"),
-        messages=_messages(body.get("messages")),
+        path=_path(body.get("messages")),
         params=with_changes(defaults, changes),
         is_streamed=_flag(body.get("stream"), "stream"),
         wants_usage=_flag(options.get("include_usage"), "include_usage"),
@@ -125,13 +126,13 @@ def _stop_texts(value: object) -> tuple[str, ...]:
     return tuple(texts)
 
 
-def _messages(value: object) -> tuple[Message, ...]:
+def _path(value: object) -> tuple[Turn, ...]:
     if not isinstance(value, list) or not value:
         raise UsageError("The field 'messages' must be a list with at least one message.")
-    return tuple(_message(number, item) for number, item in enumerate(value))
+    return tuple(_turn(number, item) for number, item in enumerate(value))
 
 
-def _message(number: int, item: object) -> Message:
+def _turn(number: int, item: object) -> Turn:
     where = f"messages[{number}]"
     if not isinstance(item, dict):
         raise UsageError(f"{where} must be an object.")
@@ -142,15 +143,8 @@ def _message(number: int, item: object) -> Message:
         # An empty value says nothing; answers of other servers come back with several.
         if value and name not in MESSAGE_FIELDS:
             raise UsageError(f"{where}.{name} is not supported: leave it out.")
-    return Message(
-        message_id=str(number),
-        conversation_id="",
-        parent_id=None,
-        role=role,
-        content=_content(where, item.get("content")),
-        thinking=_text(item.get("reasoning_content") or "", f"{where}.reasoning_content"),
-        created_at=0.0,
-    )
+    thinking = _text(item.get("reasoning_content") or "", f"{where}.reasoning_content")
+    return Turn(role, _content(where, item.get("content")), thinking)
 
 
 def _content(where: str, content: object) -> str:

@@ -55,7 +55,7 @@ def router(services: Services, key: str) -> APIRouter:
         try:
             wanted = read_chat_request(await read_json(request), services.settings.sampling)
             model = await services.chat_model()
-            prompt = await model.prompt(wanted.messages, "", time.time())
+            prompt = await model.prompt(wanted.path, "", time.time())
             stream = model.loaded.engine.submit(prompt, wanted.params)
         except InglenookError as error:
             return failed(error)

@@ -7,10 +7,9 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from app.chat.ledger import TokenLedger
-from app.chat.message import Message
 from app.chat.template import ChatTemplate
 from app.chat.thinking import ThinkingSplitter
-from app.chat.turns import normalise
+from app.chat.turns import Turn, normalise
 from engine.config import EngineConfig
 from engine.loading import LoadedModel, load
 
@@ -36,14 +35,12 @@ class ChatModel:
         """What the user should know of this model's way to chat, or empty."""
         return self.template.notice
 
-    async def prompt(
-        self, messages: Sequence[Message], system_prompt: str, clock: float
-    ) -> list[int]:
+    async def prompt(self, path: Sequence[Turn], system_prompt: str, clock: float) -> list[int]:
         """The token ids that ask for the next answer. `clock` is the conversation's own time.
 
         Off the event loop: a long text takes seconds to tokenize.
         """
-        turns = normalise(messages, system_prompt)
+        turns = normalise(path, system_prompt)
         now = datetime.fromtimestamp(clock, UTC).astimezone()
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self.desk, self.ledger.encode, turns, now)

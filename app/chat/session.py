@@ -14,6 +14,7 @@ from time import monotonic
 
 from app.chat.chat_model import ChatModel
 from app.chat.message import Conversation, Message, MessageState, Role
+from app.chat.turns import Turn
 from app.history.conversations import Conversations
 from engine.async_engine import OutputStream
 from engine.errors import HistoryError, InglenookError, NotFound, PromptTooLong, UsageError
@@ -157,15 +158,8 @@ class ChatSession:
             raise UsageError("There is nothing to send: write a message first.")
         conversation = await self._conversations.get(conversation_id)
         path = await self._conversations.messages(conversation_id)
-        said = Message(
-            message_id="",
-            conversation_id=conversation_id,
-            parent_id=None,
-            role=Role.USER,
-            content=text,
-            created_at=conversation.updated_at,
-        )
-        question = await self._question(conversation, [*path, said])
+        said = [*map(Turn.of, path), Turn(Role.USER, text)]
+        question = await self._question(conversation, said)
         # Named, so that it stands where the prompt was made for even if another branch is shown.
         parent_id = path[-1].message_id if path else None
         turn = await self._conversations.begin_turn(conversation_id, text, parent_id)
@@ -179,7 +173,7 @@ class ChatSession:
             path.pop()
         if not path:
             raise UsageError("There is nothing to answer again: write a message first.")
-        question = await self._question(conversation, path)
+        question = await self._question(conversation, [*map(Turn.of, path)])
         message = await self._conversations.begin_answer(conversation_id, path[-1].message_id)
         return Writing(message, question)
 
@@ -255,7 +249,7 @@ class ChatSession:
             # Also when an earlier try that was cut short has stored it after all.
             logger.warning("an answer was not stored at the end: %s", error)
 
-    async def _question(self, conversation: Conversation, path: list[Message]) -> Question:
+    async def _question(self, conversation: Conversation, path: list[Turn]) -> Question:
         """Raises what stands in the way of an answer, before anything is stored."""
         params = with_changes(self._sampling(), conversation.sampling)
         model = await self._model()

@@ -1,6 +1,6 @@
-"""A path of messages made into turns that every chat template accepts."""
+"""What was said, made into turns that every chat template accepts."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from app.chat.message import Message, Role
@@ -16,15 +16,19 @@ class Turn:
     thinking: str = ""
     token_ids: tuple[int, ...] = ()
 
+    @classmethod
+    def of(cls, message: Message) -> "Turn":
+        return cls(message.role, message.content, message.thinking, message.token_ids)
 
-def normalise(messages: Sequence[Message], system_prompt: str = "") -> tuple[Turn, ...]:
+
+def normalise(path: Iterable[Turn], system_prompt: str = "") -> tuple[Turn, ...]:
     """Turns in which at most one system turn leads and user and assistant alternate after it.
 
-    Messages without text (an answer that failed at once, say) leave no turn. An answer that was
-    cut short stays. The last turn is the user's: a later answer is left out, and a path in which
+    What has no text (an answer that failed at once, say) is left out. An answer that was cut short
+    stays. The last turn is the user's: a later answer is left out, and a path in which
     the user said nothing is a UsageError.
     """
-    said = [_as_turn(message) for message in messages if message.content.strip()]
+    said = [_readable(turn) for turn in path if turn.content.strip()]
     instructions = [_whole(system_prompt)] if system_prompt.strip() else []
     while said and said[0].role is Role.SYSTEM:
         instructions.append(said.pop(0).content)
@@ -58,8 +62,8 @@ def fold_system(turns: Sequence[Turn]) -> tuple[Turn, ...]:
     return (_merge(replace(system, role=Role.USER), rest[0]), *rest[1:])
 
 
-def _as_turn(message: Message) -> Turn:
-    return Turn(message.role, _whole(message.content), _whole(message.thinking), message.token_ids)
+def _readable(turn: Turn) -> Turn:
+    return replace(turn, content=_whole(turn.content), thinking=_whole(turn.thinking))
 
 
 def _merge(first: Turn, second: Turn) -> Turn:

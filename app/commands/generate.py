@@ -4,7 +4,8 @@ import time
 from typing import Any
 
 from app.chat.chat_model import ChatModel
-from app.chat.message import Message, Role
+from app.chat.message import Role
+from app.chat.turns import Turn
 from app.commands.console import Console, write_json
 from app.commands.options import Options
 from app.services import Services
@@ -15,7 +16,8 @@ async def generate(services: Services, options: Options, console: Console) -> No
     """Write the answer as it comes, or one JSON object at its end."""
     params = options.params(services.settings.sampling)
     model = await services.chat_model()
-    prompt = await _prompt(services, model, options)
+    system = options.system or services.settings.default_system_prompt
+    prompt = await model.prompt([Turn(Role.USER, options.text)], system, time.time())
     splitter = model.splitter()
     content: list[str] = []
     thinking: list[str] = []
@@ -37,19 +39,6 @@ async def generate(services: Services, options: Options, console: Console) -> No
     console.write("\n")
     for notice in filter(None, (last.notice, model.notice)):
         console.note(notice)
-
-
-async def _prompt(services: Services, model: ChatModel, options: Options) -> list[int]:
-    message = Message(
-        message_id="",
-        conversation_id="",
-        parent_id=None,
-        role=Role.USER,
-        content=options.text,
-        created_at=time.time(),
-    )
-    system = options.system or services.settings.default_system_prompt
-    return await model.prompt([message], system, message.created_at)
 
 
 def _result(model: ChatModel, last: RequestOutput, content: str, thinking: str) -> dict[str, Any]:

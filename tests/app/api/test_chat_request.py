@@ -22,7 +22,7 @@ def test_a_plain_request_takes_the_defaults() -> None:
     wanted = read_chat_request(body(), DEFAULTS)
     assert wanted.params == DEFAULTS
     assert not wanted.is_streamed and not wanted.wants_usage
-    (message,) = wanted.messages
+    (message,) = wanted.path
     assert (message.role, message.content) == (Role.USER, "Hello")
 
 
@@ -163,7 +163,7 @@ def test_parts_of_text_are_one_text_and_roles_have_two_names() -> None:
         ),
         DEFAULTS,
     )
-    assert [(each.role, each.content) for each in wanted.messages] == [
+    assert [(each.role, each.content) for each in wanted.path] == [
         (Role.SYSTEM, "Be brief."),
         (Role.USER, "Hello"),
         (Role.ASSISTANT, ""),
@@ -173,7 +173,7 @@ def test_parts_of_text_are_one_text_and_roles_have_two_names() -> None:
 def test_an_answer_of_ours_can_be_sent_back_with_its_thinking() -> None:
     answer = {"role": "assistant", "content": "Paris.", "reasoning_content": "Hm."}
     wanted = read_chat_request(body(messages=[*HELLO, answer, *HELLO]), DEFAULTS)
-    assert (wanted.messages[1].content, wanted.messages[1].thinking) == ("Paris.", "Hm.")
+    assert (wanted.path[1].content, wanted.path[1].thinking) == ("Paris.", "Hm.")
 
 
 @pytest.mark.parametrize("found", [None, [], "text", 5])

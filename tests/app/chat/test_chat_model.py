@@ -8,20 +8,14 @@ import pytest
 
 from app.chat import chat_model
 from app.chat.chat_model import load_chat_model
-from app.chat.message import Message, Role
+from app.chat.message import Role
+from app.chat.turns import Turn
 from engine.config import EngineConfig
 from engine.errors import TemplateError
 from tests.fakes_model import FakeEngine, fake_chat_model
 from tests.waiting import until
 
-HELLO = Message(
-    message_id="",
-    conversation_id="",
-    parent_id=None,
-    role=Role.USER,
-    content="Hello",
-    created_at=0.0,
-)
+HELLO = Turn(Role.USER, "Hello")
 
 
 class SlowLedger:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from app.chat.ledger import TokenLedger
 from app.chat.markup import Rendered, TextPart
-from app.chat.message import Message, MessageState, Role
+from app.chat.message import Role
 from app.chat.template import ChatTemplate
 from app.chat.turns import Turn, normalise
 from engine.errors import UsageError
@@ -110,21 +110,12 @@ def test_no_text_becomes_or_moves_a_control_token(family: Family, texts: list[st
 
 paths = st.lists(
     st.builds(
-        lambda role, content, thinking, state: Message(
-            message_id="m",
-            conversation_id="c",
-            parent_id=None,
-            role=role,
-            content=content,
-            created_at=0.0,
-            thinking=thinking,
-            state=state,
-            token_ids=tuple(content.encode()) if role is Role.ASSISTANT else (),
+        lambda role, content, thinking: Turn(
+            role, content, thinking, tuple(content.encode()) if role is Role.ASSISTANT else ()
         ),
         st.sampled_from(Role),
         st.sampled_from(["", " ", "answer", "Why?", "two\n\nlines ", "<think>"]),
         st.sampled_from(["", "hm"]),
-        st.sampled_from(MessageState),
     ),
     max_size=7,
 )
@@ -133,9 +124,7 @@ paths = st.lists(
 @every_family
 @settings(max_examples=12, suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(path=paths, system_prompt=st.sampled_from(["", "Be brief."]))
-def test_any_path_of_a_tree_renders(
-    family: Family, path: list[Message], system_prompt: str
-) -> None:
+def test_any_path_of_a_tree_renders(family: Family, path: list[Turn], system_prompt: str) -> None:
     tokenizer, template = MODELS[family.name]
     try:
         turns = normalise(path, system_prompt)

@@ -9,14 +9,14 @@ from app.chat.turns import Turn, fold_system, normalise
 from engine.errors import UsageError
 
 
-def message(
+def said(
     role: Role,
     content: str,
     thinking: str = "",
     state: MessageState = MessageState.DONE,
     token_ids: tuple[int, ...] = (),
-) -> Message:
-    return Message(
+) -> Turn:
+    stored = Message(
         message_id="m",
         conversation_id="c",
         parent_id=None,
@@ -27,11 +27,12 @@ def message(
         state=state,
         token_ids=token_ids,
     )
+    return Turn.of(stored)
 
 
 paths = st.lists(
     st.builds(
-        message,
+        said,
         st.sampled_from(Role),
         st.sampled_from(["", " ", "a", "two\nlines", "\ud800"]),
         st.sampled_from(["", "hm"]),
@@ -43,8 +44,8 @@ paths = st.lists(
 
 
 @given(paths, st.sampled_from(["", " ", "Be brief."]))
-def test_turns_alternate_from_the_user_to_the_user(path: list[Message], system_prompt: str) -> None:
-    assume(any(message.role is Role.USER and message.content.strip() for message in path))
+def test_turns_alternate_from_the_user_to_the_user(path: list[Turn], system_prompt: str) -> None:
+    assume(any(turn.role is Role.USER and turn.content.strip() for turn in path))
     turns = normalise(path, system_prompt)
     spoken = [turn.role for turn in turns if turn.role is not Role.SYSTEM]
     assert spoken == [Role.USER, Role.ASSISTANT] * (len(spoken) // 2) + [Role.USER]
@@ -56,34 +57,34 @@ def test_turns_alternate_from_the_user_to_the_user(path: list[Message], system_p
 
 def test_neighbours_of_one_role_become_one_turn_without_ids() -> None:
     path = [
-        message(Role.USER, "a"),
-        message(Role.ASSISTANT, "b", token_ids=(1,)),
-        message(Role.ASSISTANT, "c", token_ids=(2,)),
-        message(Role.USER, "d"),
+        said(Role.USER, "a"),
+        said(Role.ASSISTANT, "b", token_ids=(1,)),
+        said(Role.ASSISTANT, "c", token_ids=(2,)),
+        said(Role.USER, "d"),
     ]
     assert normalise(path)[1] == Turn(Role.ASSISTANT, "b\n\nc")
 
 
 def test_an_answer_that_failed_at_once_leaves_no_turn() -> None:
-    failed = message(Role.ASSISTANT, "", state=MessageState.FAILED)
-    path = [message(Role.USER, "a"), failed, message(Role.USER, "b")]
+    failed = said(Role.ASSISTANT, "", state=MessageState.FAILED)
+    path = [said(Role.USER, "a"), failed, said(Role.USER, "b")]
     assert normalise(path) == (Turn(Role.USER, "a\n\nb"),)
 
 
 @pytest.mark.parametrize("state", [MessageState.STOPPED, MessageState.INTERRUPTED])
 def test_an_answer_that_was_cut_short_stays_with_its_ids(state: MessageState) -> None:
-    cut = message(Role.ASSISTANT, "half an ans", state=state, token_ids=(3, 4))
-    path = [message(Role.USER, "a"), cut, message(Role.USER, "b")]
+    cut = said(Role.ASSISTANT, "half an ans", state=state, token_ids=(3, 4))
+    path = [said(Role.USER, "a"), cut, said(Role.USER, "b")]
     assert normalise(path)[1] == Turn(Role.ASSISTANT, "half an ans", "", (3, 4))
 
 
 def test_instructions_in_the_middle_stay_where_they_were_read() -> None:
     path = [
-        message(Role.SYSTEM, "Be kind."),
-        message(Role.USER, "a"),
-        message(Role.ASSISTANT, "b"),
-        message(Role.SYSTEM, "It is late."),
-        message(Role.USER, "c"),
+        said(Role.SYSTEM, "Be kind."),
+        said(Role.USER, "a"),
+        said(Role.ASSISTANT, "b"),
+        said(Role.SYSTEM, "It is late."),
+        said(Role.USER, "c"),
     ]
     assert normalise(path, "Be brief.") == (
         Turn(Role.SYSTEM, "Be brief.\n\nBe kind."),
@@ -99,9 +100,9 @@ def test_folding_puts_the_system_prompt_before_the_first_question() -> None:
 
 
 def test_half_of_a_surrogate_pair_becomes_readable() -> None:
-    assert normalise([message(Role.USER, "a\ud83d")]) == (Turn(Role.USER, "a?"),)
+    assert normalise([said(Role.USER, "a\ud83d")]) == (Turn(Role.USER, "a?"),)
 
 
 def test_a_path_without_a_question_cannot_be_answered() -> None:
     with pytest.raises(UsageError, match="write one first"):
-        normalise([message(Role.ASSISTANT, "Welcome!")])
+        normalise([said(Role.ASSISTANT, "Welcome!")])
