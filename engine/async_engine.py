@@ -141,11 +141,6 @@ class AsyncEngine:
         return self._engine.num_waiting
 
     @property
-    def overhead_ms(self) -> float:
-        """Milliseconds a step outside the model and the sampler, so far."""
-        return self._engine.clock.overhead_ms
-
-    @property
     def thread_clock(self) -> int | None:
         """The clock of the thread's processor time, for `time.clock_gettime`; None: no such."""
         if not hasattr(time, "pthread_getcpuclockid") or self._thread.ident is None:

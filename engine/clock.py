@@ -1,4 +1,4 @@
-"""Where the engine thread's time goes: in the model, in the sampler, and in the Python around."""
+"""Where the time of the engine thread goes."""
 
 from dataclasses import dataclass, field
 from time import perf_counter, thread_time
@@ -34,10 +34,4 @@ class StepClock:
 
     steps: int = 0
     cycle: float = 0.0
-    model: float = 0.0
     sampler: Spent = field(default_factory=Spent)
-
-    @property
-    def overhead_ms(self) -> float:
-        """Milliseconds a step that are neither the model's nor the sampler's."""
-        return (self.cycle - self.model - self.sampler.wall) * 1e3 / max(1, self.steps)

@@ -91,7 +91,6 @@ class Engine:
         before = perf_counter()
         logits = self._runner.execute(batch)
         seconds = perf_counter() - before
-        self.clock.model += seconds
         if isinstance(logits, StepFailure):
             return self._recover(batch, logits)
         self._commit(batch, seconds)
