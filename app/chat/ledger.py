@@ -111,12 +111,9 @@ class TokenLedger:
             return None
         first, last = usable[0], usable[-1]
         # A control token that the model wrote is not sent back to it: the run goes around it.
-        for index in range(first, last):
-            if generated[index] in self._control_ids:
-                if borders[index + 1] > place:
-                    last = index
-                    break
-                first = index + 1
+        controls = [i for i in range(first, last) if generated[i] in self._control_ids]
+        last = next((i for i in controls if borders[i + 1] > place), last)
+        first = max((i + 1 for i in controls if i < last), default=first)
         # Tokens without text at either end belong to what stands outside.
         while first < last and not pieces[first]:
             first += 1
