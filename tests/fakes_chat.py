@@ -140,6 +140,7 @@ class FakeServices:
         self.model_name = "SmolLM2 135M Instruct"
         self.is_starter_model = True
         self.model_error = ""
+        self.model_notice = ""
         self.url = "http://127.0.0.1:7341"
         self.api_key = "ink-made-for-tests"
 

@@ -45,6 +45,8 @@ def run(options: argparse.Namespace) -> Report:
     from engine.backends.llama_cpp.backend import usable_cores
 
     if options.busy:
+        if options.server:
+            raise UsageError("--busy compares with our own idle side: leave --server out.")
         return busy.run(options)
     if options.server and not Path(options.server).is_file():
         raise UsageError(f"There is no llama-server at {options.server}.")

@@ -50,6 +50,8 @@ def welcome(services: Services) -> str:
     else:
         tiny = " It is tiny: it runs on any computer, and it answers badly." if is_tiny else ""
         model = f"<p>You are talking to <b>{name}</b>.{tiny}</p>"
+        if services.model_notice:
+            model += f"<p>{show_verbatim(services.model_notice)}</p>"
     return (
         '<div class="welcome"><h1>What is on your mind?</h1>'
         f"<p>Everything stays on this computer.</p>{model}</div>"
