@@ -71,6 +71,9 @@ def read_tree(found: object, name: str) -> Tree:
     leaf = fields.optional_identifier("active_leaf_id")
     if leaf is not None and leaf not in messages:
         raise unfit(f"the active message of {name} is not among its messages")
+    if leaf is None and messages:
+        # Without it nothing would be shown; the newest message is never a parent.
+        leaf = list(messages)[-1]
     created_at = fields.time("created_at")
     conversation = Conversation(
         conversation_id=conversation_id,

@@ -59,7 +59,7 @@ def router(services: Services, token: str) -> APIRouter:
             return PlainTextResponse(NOT_THE_OWNER, 403)
         try:
             options = Options.from_json(json.loads(await request.body()))
-        except (ValueError, TypeError):
+        except (ValueError, TypeError, RecursionError):
             return PlainTextResponse("This is no command.", 400)
         if options.command not in COMMANDS:
             return PlainTextResponse("There is no such command.", 400)

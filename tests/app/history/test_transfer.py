@@ -279,7 +279,7 @@ def conversations(draw: st.DrawFn) -> dict[str, Any]:
         "updated_at": draw(times),
         "system_prompt": draw(texts),
         "sampling": draw(samplings),
-        "active_leaf_id": draw(st.sampled_from([None, *(each["id"] for each in messages)])),
+        "active_leaf_id": draw(st.sampled_from([each["id"] for each in messages] or [None])),
         "messages": messages,
     }
 
@@ -297,3 +297,10 @@ async def test_every_tree_comes_back_as_it_went(
     exported = json.loads(json.dumps(await export(database, ids)))
     assert exported["conversations"] == trees
     assert (await import_(database, exported)).skipped == tuple(ids)
+
+
+async def test_messages_without_an_active_one_are_shown_to_the_newest(
+    database: Database, chats: Chats
+) -> None:
+    await import_(database, in_conversation(active_leaf_id=None))
+    assert [each.content for each in await chats.messages("c")] == ["Hello", "Hi"]

@@ -112,7 +112,11 @@ async def test_without_the_token_nothing_is_done(
         assert (await http.request(method, f"/_app/{path}", json={})).status_code == 403
 
 
-@pytest.mark.parametrize("body", ["", "{", "[]", "{}", '{"command": "fly"}', '{"word": 1}'])
+@pytest.mark.parametrize(
+    "body",
+    ["", "{", "[]", "{}", '{"command": "fly"}', '{"word": 1}', "[" * 100_000],
+    ids=lambda body: body[:20],
+)
 async def test_what_is_no_command_is_refused(app: RunningApp, body: str) -> None:
     headers = {TOKEN_HEADER: app.address.token}
     async with httpx.AsyncClient(base_url=app.address.url, headers=headers) as http:
