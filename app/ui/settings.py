@@ -162,7 +162,7 @@ def _differences(values: Sequence[Any], params: SamplingParams) -> dict[str, Any
 
 
 def _slider(control: Control, defaults: SamplingParams) -> Any:
-    return gr.Slider(
+    slider: Any = gr.Slider(
         control.low,
         control.high,
         getattr(defaults, control.name),
@@ -172,3 +172,7 @@ def _slider(control: Control, defaults: SamplingParams) -> Any:
         elem_id=control.name,
         buttons=[],
     )
+    # Gradio would refuse every event of the page over a stored or typed value beyond the slider;
+    # what is possible at all is for SamplingParams to say.
+    slider.preprocess = lambda value: value
+    return slider

@@ -428,6 +428,23 @@ async def test_choices_belong_to_their_conversation(
     await expect(tab.page.get_by_label("Precise")).to_be_checked()
 
 
+async def test_choices_beyond_the_sliders_stay_and_hinder_nothing(
+    services: FakeServices, arrive: Arrive, title: str
+) -> None:
+    conversation_id = await told(services, title, ["Question", "Answer"])
+    wide = {"max_tokens": 20_000, "temperature": 4.0}
+    await services.conversations.set_sampling(conversation_id, wide)
+    tab = await arrive()
+    await tab.open(title)
+    await tab.page.get_by_role("button", name="Settings").click()
+    await expect(tab.page.locator("#max_tokens input[type=number]")).to_have_value("20000")
+    await tab.page.get_by_label("System prompt").fill("Be brief.")
+    await tab.send("Hello")
+    await tab.sees_answer("Hello there.")
+    stored = await services.conversations.get(conversation_id)
+    assert (stored.system_prompt, dict(stored.sampling)) == ("Be brief.", wide)
+
+
 async def test_a_new_conversation_takes_the_choices_made_before_it(
     services: FakeServices, arrive: Arrive
 ) -> None:

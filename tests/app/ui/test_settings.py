@@ -72,3 +72,13 @@ async def test_a_preset_sets_every_control_but_length_and_seed(
     params = with_changes(SamplingParams(), changed)
     assert (params.max_tokens, params.seed) == (77, 5)
     assert preset_of(params) == name.capitalize()
+
+
+def test_values_beyond_the_sliders_are_shown_and_sent_as_they_are(panel: SettingsPanel) -> None:
+    stored = {"max_tokens": 20_000, "temperature": 4, "top_k": 1000}
+    params = with_changes(SamplingParams(), stored)
+    sent = [
+        control.preprocess(control.postprocess(getattr(params, name)))
+        for name, control in zip(NAMES, panel.sampling, strict=True)
+    ]
+    assert panel.changes(["", *sent])[1] == stored
