@@ -11,6 +11,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from app.chat.message import Message, MessageState, Role
+from app.ui.fences import parts
 from app.ui.room import Answer
 from engine.metrics import Timings
 
@@ -22,9 +23,10 @@ ACTIVE = re.compile(r"[!-/:-@\[-`{-~]|[^\S \x85]|(?<!\S) | (?!\S)")
 
 SPECIAL = re.compile(
     r"""
-      (?P<fence>^[ \t>]*(?:[-*+][ \t]+|\d+[.)][ \t]+)?(?P<mark>`{3,}|~{3,})[^\n]*
-          (?:\n(?![ \t>]*(?P=mark))[^\n]*)*(?:\n[^\n]*)?)
-    | (?P<code>(?P<ticks>`+)(?!`)(?:(?!\n[ \t]*\n)[\s\S])+?(?<!`)(?P=ticks)(?!`))
+      (?P<escaped>\\[\\`])
+    | (?P<escaped_angle>\\<)
+    | (?P<definition>\[(?=(?:\\[\s\S]|[^\[\]\\])+(?:\]:|\Z)))
+    | (?P<code>(?<!`)(?P<ticks>`+)(?!`)[^\n]+?(?<!`)(?P=ticks)(?!`))
     | (?P<maths>\$\$[\s\S]+?\$\$|\\\([\s\S]+?\\\)|\\\[[\s\S]+?\\\])
     | (?P<link><https?://[^\s<>]+>)
     | (?P<image>!\[[^\]\n]*\]\([ \t]*<?(?P<url>[^\s<>)]*)[^)\n]*\))
@@ -33,6 +35,9 @@ SPECIAL = re.compile(
     """,
     re.VERBOSE | re.MULTILINE,
 )
+
+SPAN = re.compile(r"(?<![`\\])(?P<ticks>`+)(?!`)[^\n]+?(?<!`)(?P=ticks)(?!`)")
+TABLE = re.compile(r"^[ \t>|:]*-[ \t|:-]*$", re.MULTILINE)
 
 NOTES = {
     MessageState.STOPPED: "Stopped",
@@ -52,19 +57,40 @@ def show_verbatim(text: str) -> str:
 
 def show_answer(text: str) -> str:
     """Markdown with nothing in it that loads, asks or hides: tags are shown, images are named."""
-    return SPECIAL.sub(_defuse, text)
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    return "".join(
+        part.text if part.is_code else SPECIAL.sub(_defuse, part.text) for part in parts(text)
+    )
 
 
 def _defuse(match: re.Match[str]) -> str:
     match match.lastgroup:
+        case "code" if _is_doubtful(match):
+            return match[0].replace("<", protect("<")).replace("![", protect("!") + "[")
+        case "escaped_angle":
+            return protect("<")
         case "maths":
             return match[0].replace("<", r"\lt ")
         case "image":
             return show_verbatim(f"[image blocked: {_host(match['url'])}]")
-        case "bang" | "angle":
+        case "bang" | "angle" | "definition":
             return protect(match[0])
         case _:
             return match[0]
+
+
+def _is_doubtful(code: re.Match[str]) -> bool:
+    """Whether a tick or bar elsewhere in the paragraph may make this something else than code."""
+    text, start = code.string, code.start()
+    if "<" not in code[0] and "![" not in code[0]:
+        return False
+    begun = text.rfind("\n\n", 0, start) + 1
+    before = text[begun:start]
+    if "](" in before or "`" in SPAN.sub("", before):
+        return True
+    ended = text.find("\n\n", start)
+    paragraph = text[begun : ended if ended >= 0 else len(text)]
+    return "|" in code[0] and TABLE.search(paragraph) is not None
 
 
 def _host(url: str) -> str:
@@ -149,12 +175,7 @@ def _small_print(message: Message) -> str:
 
 def _closed(markdown: str) -> str:
     """`markdown` with its last fence closed, so that what follows is not code."""
-    fences = [match for match in SPECIAL.finditer(markdown) if match["fence"]]
-    if not fences or fences[-1].end() < len(markdown.rstrip()):
-        return markdown
-    mark, lines = fences[-1]["mark"], fences[-1][0].rstrip().splitlines()
-    is_closed = len(lines) > 1 and lines[-1].strip(" \t>").startswith(mark)
-    return markdown if is_closed else f"{markdown}\n{mark}"
+    return markdown + "".join(part.to_close for part in parts(markdown))
 
 
 def _thoughts(message: Message, status: str) -> Row:

@@ -77,12 +77,68 @@ def test_no_character_of_a_user_is_left_for_markdown(text: str) -> None:
         ("\\(a < b\\)", "\\(a \\lt  b\\)"),
         ("<https://example.org/a>", "<https://example.org/a>"),
         ("a ` lone tick <b>\n\n`", "a ` lone tick &#x0003C;b>\n\n`"),
+        ("[a]: x '\n```\n<b>\n```", "&#x0005B;a]: x '\n```\n<b>\n```"),
+        ("[a\n```\n]: x\n```\n", "&#x0005B;a\n```\n]: x\n```\n"),
         ("![a][ref]", "&#x00021;[a][ref]"),
         ("I paid $5 and $10", "I paid $5 and $10"),
     ],
 )
 def test_an_answer_keeps_its_markdown_and_loses_its_html(written: str, shown: str) -> None:
     assert show_answer(written) == shown
+
+
+COVER = "<div style='position:fixed'>cover</div>"
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        "``` a`b\n",
+        "- `a\n- ",
+        "`a\n\n",
+        "`a\n# ",
+        "`` a\n`` ",
+        "\\`",
+        "[a](`) ",
+        "[a](x '\n`') ",
+        "| a | b |\n|---|---|\n| `a | ",
+        "text\n    ```\n",
+        "text\n2. a\n    ```\n",
+        "- - -\n\n  text\n    ```\n",
+        "- ```\n",
+        "- a\n  ```\n",
+        "> ```\n",
+        "> - a\n>   ```\n> ",
+        "text\n2. ```\n   b\n   ```\n   ",
+        "```\na\n   ```\n",
+        "```\na\n```~~\n",
+        "$$\n```\n$$\n",
+        "```\n$$\n```\n$$\n```\n",
+        "```\ra\r```\r",
+        "a\u2028```\n",
+    ],
+)
+@pytest.mark.parametrize("after", ["", " `", "\n```", "\n    ```\n"])
+def test_what_only_looks_like_code_lets_no_html_through(before: str, after: str) -> None:
+    assert "<div" not in show_answer(f"{before}{COVER}{after}")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "````\n```\n<b>\n```\n````",
+        "```\n<b>\n~~~\n  <i>\n``\n```",
+        "1. Build:\n    ```sh\n    a <b>\n    ```",
+        "1. Build:\n\n    ```sh\n    a <b>\n\n    c <d>\n    ```",
+        "2. Build:\n   ```sh\n   a <b>\n   ```\n3. Run:\n   ```sh\n   c <d>\n   ```",
+        "> ```\n> <b>\n> ```",
+        "- ```\n  <b>\n  ```",
+        "Use `<b>` and ``<i>`` here",
+        "| a |\n|---|\n| `<b>` |",
+    ],
+)
+def test_what_is_code_stays_as_written(text: str) -> None:
+    assert show_answer(text) == text
 
 
 @pytest.mark.parametrize(
