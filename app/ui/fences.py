@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 FENCE = re.compile(
     r"(?P<quote>[ ]{0,3}>[ ]?)?(?P<indent>[ ]*)(?P<item>(?:[-*+]|1[.)])[ ]{1,3})?"
-    r"(?P<mark>`{3,}(?=[^`]*$)|~{3,})"
+    r"(?P<mark>`{3,}(?=[^`<\[]*$)|~{3,}(?=[^<\[]*$))"
 )
 LIKE_A_FENCE = re.compile(r"[ \t>]*(?:(?:[-*+]|\d+[.)])[ \t>]*)*(?:`{3}|~{3})")
 ITEM = re.compile(r"(?P<offset>[ ]{0,3}(?P<bullet>[-*+]|\d+[.)])[ ]{1,3})[^ \-*_]")

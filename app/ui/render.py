@@ -37,6 +37,8 @@ SPECIAL = re.compile(
 )
 
 SPAN = re.compile(r"(?<![`\\])(?P<ticks>`+)(?!`)[^\n]+?(?<!`)(?P=ticks)(?!`)")
+NO_SPAN_AFTER = re.compile(r"(?:(?:://|www\.)\S*|~)\Z", re.IGNORECASE)
+FORMULA_EDGE = re.compile(r"\$\$|\\[()\[\]]")
 TABLE = re.compile(r"^[ \t>|:]*-[ \t|:-]*$", re.MULTILINE)
 
 NOTES = {
@@ -86,7 +88,9 @@ def _is_doubtful(code: re.Match[str]) -> bool:
         return False
     begun = text.rfind("\n\n", 0, start) + 1
     before = text[begun:start]
-    if "](" in before or "`" in SPAN.sub("", before):
+    if "](" in before or "`" in SPAN.sub("", before) or NO_SPAN_AFTER.search(before):
+        return True
+    if FORMULA_EDGE.search(code[0]):
         return True
     ended = text.find("\n\n", start)
     paragraph = text[begun : ended if ended >= 0 else len(text)]

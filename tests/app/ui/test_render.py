@@ -94,6 +94,10 @@ COVER = "<div style='position:fixed'>cover</div>"
     "before",
     [
         "``` a`b\n",
+        "http://a`",
+        "x~`",
+        "$$ `$$",
+        "text\n~~~",
         "- `a\n- ",
         "`a\n\n",
         "`a\n# ",
