@@ -190,13 +190,15 @@ class Chat:
         }
 
     @told
-    async def send(self, text: str, conversation_id: str | None, *choices: Any) -> tuple[Any, Any]:
-        """Hand the text to a job; a first message makes its conversation."""
+    async def send(
+        self, text: str, conversation_id: str | None, *choices: Any
+    ) -> tuple[Any, Any, Any]:
+        """Hand the text to a job; a first message makes its conversation, which is remembered."""
         if not text.strip():
-            return gr.skip(), gr.skip()
+            return gr.skip(), gr.skip(), gr.skip()
         if conversation_id is not None:
             await self.services.jobs.send(conversation_id, text)
-            return gr.update(value=""), conversation_id
+            return gr.update(value=""), conversation_id, conversation_id
         prompt, sampling = self.settings.changes(choices)
         conversations = self.services.conversations
         made = await conversations.create(system_prompt=prompt, sampling=sampling)
@@ -205,11 +207,11 @@ class Chat:
         except InglenookError:
             await conversations.purge(made.conversation_id)
             raise
-        return gr.update(value=""), made.conversation_id
+        return gr.update(value=""), made.conversation_id, made.conversation_id
 
     async def send_example(
         self, example: gr.SelectData, conversation_id: str | None, *choices: Any
-    ) -> tuple[Any, Any]:
+    ) -> tuple[Any, Any, Any]:
         return await self.send(example.value["text"], conversation_id, *choices)
 
     @told

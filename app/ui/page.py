@@ -142,7 +142,7 @@ class Page:
 
     def chats(self) -> None:
         chat, conversation, choices = self.chat, self.conversation, self.settings.choices
-        sent = [chat.composer, conversation]
+        sent = [chat.composer, conversation, self.last]
         given = [chat.composer, conversation, *choices]
         self._then_answer(chat.composer.submit(chat.send, given, sent, **ACTING))
         given = [conversation, *choices]

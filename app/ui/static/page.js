@@ -74,6 +74,23 @@
     }
   };
 
+  // ---- stopping: the button comes a moment after the message is on its way
+  const SOON = 3000;
+  let sentAt = -SOON;
+  let stopAt = -SOON;
+  const isRecent = (moment) => performance.now() - moment < SOON;
+  const stop = () => {
+    const button = find("#composer .stop-button");
+    if (button) button.click();
+    else if (isRecent(sentAt)) stopAt = performance.now();
+  };
+  const stopIfAsked = () => {
+    const button = isRecent(stopAt) && find("#composer .stop-button");
+    if (!button) return;
+    stopAt = -SOON;
+    button.click();
+  };
+
   // ---- keys
   const onKey = (event) => {
     const command = event.ctrlKey || event.metaKey;
@@ -86,7 +103,9 @@
       if (!find("#left.open")) find("#left > .toggle-button")?.click();
       find("#search textarea, #search input")?.focus();
     } else if (event.key === "Escape" && !event.isComposing) {
-      find("#composer .stop-button")?.click();
+      stop();
+    } else if (event.key === "Enter" && event.target.closest?.("#composer")) {
+      sentAt = performance.now();
     }
   };
   const closeList = () => {
@@ -94,7 +113,11 @@
   };
   const onClick = (event) => {
     if (event.target.closest("#theme_toggle")) toggleTheme();
+    if (event.target.closest("#composer .submit-button, #regenerate, #chat .example")) {
+      sentAt = performance.now();
+    }
     if (event.target.closest("#new_chat, #conversations label")) {
+      stopAt = sentAt = -SOON;
       closeList();
       find("#composer textarea")?.focus();
     }
@@ -148,7 +171,10 @@
     closeList();
     restoreDraft();
     onTheme();
-    new MutationObserver(nameControls).observe(document.body, {
+    new MutationObserver(() => {
+      nameControls();
+      stopIfAsked();
+    }).observe(document.body, {
       subtree: true,
       childList: true,
       attributes: true,

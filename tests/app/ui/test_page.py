@@ -117,6 +117,23 @@ async def test_stop_ends_the_answer_and_the_next_message_works(
     await tab.sees_answer("Hello there.")
 
 
+@pytest.mark.parametrize("how", ["sent", "asked for again"])
+async def test_escape_right_after_sending_stops_as_soon_as_it_can(
+    services: FakeServices, arrive: Arrive, how: str
+) -> None:
+    tab = await arrive()
+    if how == "asked for again":
+        await tab.send("Hello")
+        await tab.sees_answer("tokens/s")
+    services.jobs.script = Script(pieces=WORDS, pace_s=0.2)
+    if how == "sent":
+        await tab.send("Talk for long")
+    else:
+        await tab.page.get_by_role("button", name="Write another answer").click()
+    await tab.page.keyboard.press("Escape")
+    await tab.sees_answer("Stopped")
+
+
 async def test_an_answer_goes_on_when_the_page_is_reloaded(
     services: FakeServices, arrive: Arrive
 ) -> None:
