@@ -5,14 +5,14 @@ closing or reloading the page changes nothing about the answer.
 """
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from dataclasses import dataclass
 from typing import Any
 
 import gradio as gr
 
 from app.chat.message import Message
-from app.ui.boundary import told
+from app.ui.boundary import told, told_on_the_way
 from app.ui.render import live_rows, rows, show_verbatim
 from app.ui.room import Services
 from app.ui.settings import SettingsPanel
@@ -134,9 +134,10 @@ class Chat:
         )
         self.outputs = [self.chatbot, self.composer, self.earlier, self.regenerate]
 
+    @told_on_the_way
     async def follow(
         self, conversation_id: str | None, num_shown: int, request: gr.Request
-    ) -> AsyncIterator[Updates]:
+    ) -> AsyncGenerator[Updates, None]:
         """Show the conversation, and its running answer to the end or until the tab moves on."""
         tab = str(request.session_hash)
         token = self.tabs.enter(tab)
@@ -158,7 +159,6 @@ class Chat:
             # Gradio repeats the last update at the end; it would paint over the other one.
             yield {output: gr.skip() for output in self.outputs}
 
-    @told
     async def read(self, conversation_id: str | None, num_shown: int) -> Shown:
         """The end of a conversation; one that is gone shows nothing."""
         if conversation_id is None:

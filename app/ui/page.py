@@ -121,7 +121,10 @@ class Page:
 
     def lists(self) -> None:
         sidebar = self.sidebar
-        self._then_follow(sidebar.list.input(self.open, sidebar.list, self.opening, **ACTING))
+        opened = sidebar.list.input(self.open, sidebar.list, self.opening, **ACTING)
+        self._then_follow(opened)
+        # The list already marks what could not be opened.
+        self._refreshing(opened.failure, ACTING)
         marked = [self.conversation, sidebar.list]
         self._then_open(sidebar.new.click(lambda: (None, None), None, marked, **ACTING))
         self._refreshing(sidebar.search.change, WHILE_TYPING)

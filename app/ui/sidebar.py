@@ -11,6 +11,9 @@ from app.ui.render import show_verbatim
 from app.ui.room import Services
 
 NUM_LISTED = 200
+BLANKS = "\u034f\u115f\u1160\u2800\u3164\uffa0"
+"""Characters that count as printable and show nothing."""
+
 UNNAMED = "New conversation"
 
 
@@ -93,12 +96,12 @@ class Header:
 
     @told
     async def rename(self, conversation_id: str | None, title: str) -> Any:
-        """Store the title; an empty one brings the old one back."""
+        """Store the title; one in which nothing can be seen brings the old one back."""
         if conversation_id is None:
             return gr.skip()
         conversation = await self.services.conversations.get(conversation_id)
         title = " ".join(title.split())
-        if not title or title == title_of(conversation):
+        if not _is_visible(title) or title == title_of(conversation):
             return title_of(conversation)
         await self.services.conversations.rename(conversation_id, title)
         return title
@@ -122,3 +125,7 @@ class Header:
 
 def title_of(conversation: Conversation) -> str:
     return conversation.title or UNNAMED
+
+
+def _is_visible(title: str) -> bool:
+    return any(char.isprintable() and not char.isspace() and char not in BLANKS for char in title)

@@ -7,7 +7,7 @@ import pytest
 from playwright.async_api import expect
 
 from app.chat.message import MessageState
-from engine.errors import NotFound
+from engine.errors import DiskFull, NotFound
 from tests.app.ui.conftest import Arrive
 from tests.app.ui.test_render import NASTY
 from tests.fakes_chat import FakeServices, Script
@@ -193,6 +193,28 @@ async def test_switching_away_and_back_shows_each_conversation_only(
     await tab.open(f"Busy while {title}")
     await tab.sees_answer(LAST_WORD)
     assert await tab.texts("user") == [f"Busy while {title}"]
+
+
+async def test_a_conversation_that_cannot_be_opened_leaves_the_open_one_marked(
+    services: FakeServices, arrive: Arrive, title: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await told(services, title, ["Question", "Answer to keep"])
+    await told(services, f"{title} Other", ["Question", "Other answer"])
+    tab = await arrive()
+    await tab.open(title)
+    await tab.sees_answer("Answer to keep")
+
+    async def fails(conversation_id: str) -> None:
+        raise DiskFull("The disk does not answer.")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(services.conversations, "get", fails)
+        listed = tab.page.locator("#conversations label")
+        await listed.filter(has_text=f"{title} Other").click()
+        await tab.sees("The disk does not answer.")
+        marked = tab.page.locator("#conversations label.selected span")
+        await expect(marked).to_have_text(title)
+    assert await tab.last_answer() != "Other answer"
 
 
 async def test_many_quick_switches_lose_nothing(
