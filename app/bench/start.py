@@ -163,9 +163,12 @@ def first_event(url: str) -> None:
 
 
 def queued(config: Mapping[str, Any]) -> dict[str, Any]:
-    """The event that shows the conversation: the only kind of the page that goes to the queue."""
+    """The event that shows the conversation; the other one in the queue, which holds the stream
+    open, shows nothing."""
     found: dict[str, Any] = next(
-        one for one in config["dependencies"] if one["backend_fn"] and one["queue"] is not False
+        one
+        for one in config["dependencies"]
+        if one["backend_fn"] and one["queue"] is not False and one["outputs"]
     )
     return found
 
