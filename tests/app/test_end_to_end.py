@@ -113,6 +113,9 @@ def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AppProcess]:
 
 def start(home: Path, *arguments: str, script: str = "", **more: Any) -> subprocess.Popen[bytes]:
     program = ["-c", script] if script else ["-m", "app.cli"]
+    if os.name == "posix":
+        # Whoever runs the tests in the background has the interrupt switched off, and hands it on.
+        more.setdefault("preexec_fn", lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
     return subprocess.Popen(
         [sys.executable, *program, *arguments],
         env={**os.environ, "INGLENOOK_HOME": str(home), **more.pop("env", {})},
