@@ -90,8 +90,9 @@ def test_the_timings_are_in_the_last_event_that_has_them() -> None:
 
 def test_the_queued_event_of_the_page_is_found() -> None:
     events = [
-        {"id": 0, "backend_fn": True, "queue": False},
-        {"id": 1, "backend_fn": False, "queue": None},
-        {"id": 2, "backend_fn": True, "queue": None},
+        {"id": 0, "backend_fn": True, "queue": False, "outputs": [7]},
+        {"id": 1, "backend_fn": False, "queue": None, "outputs": [7]},
+        {"id": 2, "backend_fn": True, "queue": None, "outputs": []},
+        {"id": 3, "backend_fn": True, "queue": None, "outputs": [7]},
     ]
-    assert queued({"dependencies": events})["id"] == 2
+    assert queued({"dependencies": events})["id"] == 3
