@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from itertools import count
 
+from engine.kv.segment import NOBODY, Belonging
 from engine.metrics import Timings
 from engine.sampling_params import SamplingParams
 
@@ -32,6 +33,24 @@ class RequestStatus(Enum):
     """Will not be computed again."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestOptions:
+    """How a request is treated, beside how its tokens are chosen.
+
+    `belonging` says what may become of the KV that it leaves behind.
+    """
+
+    belonging: Belonging = NOBODY
+    is_background: bool = False
+    """It waits for everyone else, forks instead of taking over a conversation's seat, and leaves
+    nothing behind."""
+    is_preparation: bool = False
+    """It ends when its prompt is read, in the background; what it read stays, for the next turn."""
+    is_reproducible: bool = False
+    """The same prompt gives the same bits, whatever is held and whoever else runs: it is computed
+    alone and in pieces on a fixed grid."""
+
+
 @dataclass(slots=True, eq=False)
 class Request:
     """What the scheduler knows about one generation.
@@ -42,16 +61,22 @@ class Request:
     # [0, num_computed_tokens)           in the KV cells of its sequence
     # [num_computed_tokens, num_tokens)  not computed yet; never empty when a step begins
 
-    `num_cached_tokens` of the prompt were held when it was admitted for the first time.
+    `num_cached_tokens` of the prompt were held in cells when it was admitted for the first time,
+    and `num_restored_tokens` more came back from the store.
     """
 
     token_ids: list[int]
     params: SamplingParams
+    options: RequestOptions = RequestOptions()
     request_id: int = field(default_factory=lambda: next(_request_ids))
     status: RequestStatus = RequestStatus.WAITING
     sequence_id: int | None = None
     num_computed_tokens: int = 0
     num_cached_tokens: int = 0
+    num_restored_tokens: int = 0
+    restore_ms: float = 0.0
+    is_from_disk: bool = False
+    """Some of the restored tokens were on the disk only."""
     num_preemptions: int = 0
     num_prompt_tokens: int = field(init=False)
 

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.batch import Batch
+from engine.kv.segment import Blob
 from engine.tokenizer import Tokenizer
 
 
@@ -48,8 +49,22 @@ class KVMemory(Protocol):
     def num_sequences(self) -> int: ...
 
     @property
-    def can_fork(self) -> bool:
-        """False where a state cannot be cut at a position (recurrent models)."""
+    def can_cut(self) -> bool:
+        """Whether the KV of any range of tokens can be shared, cut off and exported.
+
+        False for recurrent and hybrid models, whose state is one whole: then `fork` is not called,
+        `truncate` may refuse, and `export` and `restore` are for all tokens of a sequence.
+        """
+        ...
+
+    @property
+    def max_export_tokens(self) -> int:
+        """The longest range that `export` gives, where ranges can be had."""
+        ...
+
+    @property
+    def namespace(self) -> bytes:
+        """All that changes KV except the model file: build, types, layout, positions, adapters."""
         ...
 
     def length(self, sequence_id: int) -> int:
@@ -70,6 +85,27 @@ class KVMemory(Protocol):
 
     def clear(self) -> None:
         """Forget everything and overwrite it, so that nothing damaged is left."""
+        ...
+
+    def export(self, sequence_id: int, start: int, end: int) -> Blob | None:
+        """A copy of the KV of the tokens [start, end). None: it could not be had."""
+        ...
+
+    def restore(
+        self, sequence_id: int, blob: Blob, start: int, end: int, num_tokens: int
+    ) -> bool:
+        """Let the sequence hold `num_tokens`, from a blob of the tokens [start, end).
+
+        It holds some number in [start, num_tokens) before; what it holds stays as it is. While
+        this runs `end - start` cells must be free. False: the blob was refused, nothing changed.
+        """
+        ...
+
+    def cut(self, blob: Blob, start: int, end: int, num_tokens: int) -> Blob | None:
+        """The blob of the first `num_tokens` of [start, end). None: it could not be had.
+
+        While this runs `end - start` cells and one sequence must be free.
+        """
         ...
 
 
