@@ -8,12 +8,15 @@ Two rules keep every reader from hanging. Submit first and look second whether t
 what was put in before its death is answered by `_die`, what came after is seen by the caller.
 And an abort is put in before the running step is told to return, while the thread takes that
 signal back before it looks into the inbox: whichever comes first, none is lost.
+
+What nobody waits for, such as storing KV, is done a little at a time between steps and while there
+is nothing to compute.
 """
 
 import asyncio
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from threading import Thread
@@ -22,10 +25,14 @@ from typing import Self
 
 from engine.engine import Engine, RequestFailure
 from engine.errors import EngineDead, InglenookError, PromptTooLong, UsageError
-from engine.request import Request, RequestOutput
+from engine.kv.store import KVUsage
+from engine.request import Request, RequestOptions, RequestOutput
 from engine.sampling_params import SamplingParams
 
 logger = logging.getLogger(__name__)
+
+# Steps from one look at what is due to the next; a look costs about as much as a step's sampling.
+STEPS_BETWEEN_LOOKS = 16
 
 STOPPED = "The engine has stopped: restart the app; your conversations are kept."
 CLOSED = "The engine was closed."
@@ -100,6 +107,17 @@ def _put_all(deliveries: Sequence[Delivery]) -> None:
         stream._outputs.put_nowait(item)
 
 
+def _call_soon(
+    loop: asyncio.AbstractEventLoop,
+    settle: Callable[[BaseException | None], None],
+    error: BaseException | None,
+) -> None:
+    try:
+        loop.call_soon_threadsafe(settle, error)
+    except RuntimeError:
+        logger.debug("whoever asked has gone")
+
+
 @dataclass(frozen=True, slots=True)
 class Submit:
     request: Request
@@ -109,6 +127,14 @@ class Submit:
 @dataclass(frozen=True, slots=True)
 class Abort:
     request_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class Do:
+    """Something for the engine between two steps; `done` gets what it raised, or None."""
+
+    action: Callable[[Engine], None]
+    done: Callable[[BaseException | None], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,9 +148,10 @@ class AsyncEngine:
     def __init__(self, engine: Engine, max_request_tokens: int) -> None:
         self._engine = engine
         self.max_request_tokens = max_request_tokens
-        self._inbox: SimpleQueue[Submit | Abort | Shutdown] = SimpleQueue()
+        self._inbox: SimpleQueue[Submit | Abort | Do | Shutdown] = SimpleQueue()
         self._streams: dict[int, OutputStream] = {}
         self._death: BaseException | None = None
+        self._steps_to_look = STEPS_BETWEEN_LOOKS
         self._thread = Thread(target=self._run, name="engine", daemon=True)
         self._thread.start()
 
@@ -147,7 +174,17 @@ class AsyncEngine:
             return None
         return time.pthread_getcpuclockid(self._thread.ident)
 
-    def submit(self, prompt: list[int], params: SamplingParams) -> OutputStream:
+    @property
+    def kv_usage(self) -> KVUsage:
+        """What KV outside the cells takes now."""
+        return self._engine.kv_usage()
+
+    def submit(
+        self,
+        prompt: list[int],
+        params: SamplingParams,
+        options: RequestOptions = RequestOptions(),  # noqa: B008 - a frozen value
+    ) -> OutputStream:
         """Queue a request. Raises PromptTooLong or UsageError before anything is queued."""
         if not prompt:
             raise UsageError("There is nothing to answer: the prompt is empty.")
@@ -155,7 +192,7 @@ class AsyncEngine:
             raise PromptTooLong(len(prompt), self.max_request_tokens)
         if not 0 <= min(prompt) <= max(prompt) < self._engine.num_vocabulary:
             raise UsageError("The prompt has tokens of another model: send the message again.")
-        request = Request(list(prompt), params)
+        request = Request(list(prompt), params, options)
         stream = OutputStream(self, request.request_id)
         self._inbox.put(Submit(request, stream))
         if self._death is not None:
@@ -166,6 +203,46 @@ class AsyncEngine:
         """End a request, also in the middle of reading its prompt. Harmless when it is over."""
         self._inbox.put(Abort(request_id))
         self._engine.abort_step()
+
+    async def forget(self, owner: str, paths: Sequence[Sequence[int]] = ()) -> None:
+        """Remove the KV of an owner's words everywhere, but for these token paths and for what
+        other owners go through. Its requests must have ended."""
+        await self._ask(lambda engine: engine.forget(owner, paths))
+
+    async def retain(self, owners: Iterable[str]) -> None:
+        """Remove the KV of everybody else's words: those were deleted while the app was away."""
+        known = frozenset(owners)
+        await self._ask(lambda engine: engine.retain(known))
+
+    async def limit_kv(self, ram_bytes: int | None, disk_bytes: int) -> None:
+        """Change the budgets of KV outside the cells, in bytes; they hold from now on."""
+        await self._ask(lambda engine: engine.limit_kv(ram_bytes, disk_bytes))
+
+    def do(
+        self,
+        action: Callable[[Engine], None],
+        done: Callable[[BaseException | None], None] = lambda error: None,
+    ) -> None:
+        """Let the engine's thread do something between two steps. An error is given to `done`,
+        which is called in that thread. Raises EngineDead when there is no engine any more."""
+        self._inbox.put(Do(action, done))
+        if self._death is not None:
+            raise EngineDead(STOPPED) from self._death
+
+    async def _ask(self, action: Callable[[Engine], None]) -> None:
+        loop = asyncio.get_running_loop()
+        answer: asyncio.Future[None] = loop.create_future()
+
+        def settle(error: BaseException | None) -> None:
+            if answer.done():
+                return
+            if error is None:
+                answer.set_result(None)
+            else:
+                answer.set_exception(error)
+
+        self.do(action, lambda error: _call_soon(loop, settle, error))
+        await answer
 
     def close(self) -> None:
         """End the thread and free the model; open streams are told. Harmless twice."""
@@ -179,6 +256,7 @@ class AsyncEngine:
                 began = perf_counter()
                 self._deliver(self._engine.step())
                 self._engine.clock.cycle += perf_counter() - began
+                self._look_after_step()
         except Exception as death:
             logger.exception("the engine thread stopped")
             self._die(death)
@@ -192,7 +270,7 @@ class AsyncEngine:
         self._engine.accept_steps()
         while True:
             try:
-                command = self._inbox.get(block=not self._engine.has_work)
+                command = self._next_command()
             except Empty:
                 return True
             match command:
@@ -203,8 +281,38 @@ class AsyncEngine:
                     output = self._engine.abort_request(request_id)
                     if output is not None:
                         self._deliver([output])
+                case Do(action, done):
+                    self._carry_out(action, done)
                 case Shutdown():
                     return False
+
+    def _next_command(self) -> Submit | Abort | Do | Shutdown:
+        """Raises Empty as soon as there is something to compute and nothing was asked."""
+        while not self._engine.has_work:
+            due = self._engine.maintain()
+            try:
+                if due == 0.0:
+                    return self._inbox.get_nowait()
+                return self._inbox.get(timeout=due)
+            except Empty:
+                continue
+        return self._inbox.get_nowait()
+
+    def _look_after_step(self) -> None:
+        self._steps_to_look -= 1
+        if self._steps_to_look <= 0 and self._engine.has_work:
+            due = self._engine.maintain()
+            self._steps_to_look = 1 if due == 0.0 else STEPS_BETWEEN_LOOKS
+
+    def _carry_out(
+        self, action: Callable[[Engine], None], done: Callable[[BaseException | None], None]
+    ) -> None:
+        try:
+            action(self._engine)
+        except InglenookError as error:
+            done(error)
+        else:
+            done(None)
 
     def _deliver(self, outputs: Sequence[RequestOutput | RequestFailure]) -> None:
         items: list[Delivery] = []
@@ -232,5 +340,7 @@ class AsyncEngine:
                 break
             if isinstance(command, Submit):
                 self._streams[command.request.request_id] = command.stream
+            elif isinstance(command, Do):
+                command.done(EngineDead(STOPPED))
         OutputStream.send([(stream, EngineDead(STOPPED)) for stream in self._streams.values()])
         self._streams.clear()

@@ -4,6 +4,10 @@ from dataclasses import dataclass
 
 from engine.request import Request
 
+GRID_TOKENS = 64
+"""Where bits must not depend on what was held before, prompts are read in pieces that end at
+multiples of this. With flash attention llama.cpp computes 64 queries at a time."""
+
 
 @dataclass(frozen=True, slots=True)
 class ScheduledRequest:
@@ -37,6 +41,11 @@ class Batch:
     @property
     def num_tokens(self) -> int:
         return sum(item.num_scheduled_tokens for item in self.scheduled)
+
+    @property
+    def is_reproducible(self) -> bool:
+        """Computed alone, on the grid, and on a fixed number of threads."""
+        return any(item.request.options.is_reproducible for item in self.scheduled)
 
     @property
     def is_decode(self) -> bool:

@@ -9,6 +9,9 @@ DEFAULT_CONTEXT_TOKENS = 8192
 """What a model gets unless somebody chooses: about 0.2 GB of KV for the starter model."""
 
 
+DEFAULT_KV_DISK_BYTES = 10 * 2**30
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineConfig:
     """How a model is held and run.
@@ -18,6 +21,10 @@ class EngineConfig:
     trained for. `max_running` requests are computed at once; `max_sequences` conversations are
     held at once. `max_batch_tokens` is the most one step computes. `threads` None: adapted
     while running, up to the physical cores.
+
+    KV that leaves the cells is kept in `kv_ram_bytes` of memory (None: a quarter of what is free,
+    at most 4 GiB) and, for conversations that may reach the disk, in `kv_disk_bytes` below
+    `kv_folder` (None: not on the disk at all).
     """
 
     model_path: Path
@@ -26,6 +33,9 @@ class EngineConfig:
     max_sequences: int = 32
     max_batch_tokens: int = 512
     threads: int | None = None
+    kv_ram_bytes: int | None = None
+    kv_disk_bytes: int = DEFAULT_KV_DISK_BYTES
+    kv_folder: Path | None = None
 
     def __post_init__(self) -> None:
         for name, low in (
@@ -34,6 +44,8 @@ class EngineConfig:
             ("max_sequences", 1),
             ("max_batch_tokens", 32),
             ("threads", 1),
+            ("kv_ram_bytes", 0),
+            ("kv_disk_bytes", 0),
         ):
             value = getattr(self, name)
             if value is not None and value < low:

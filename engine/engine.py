@@ -1,11 +1,12 @@
 """The step: schedule, compute, sample, deliver. Everything else hangs on these four words."""
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from time import perf_counter
 
 import numpy as np
+import psutil
 from numpy.typing import NDArray
 
 from engine.backends.base import Backend, StepFailure
@@ -14,12 +15,19 @@ from engine.clock import StepClock
 from engine.config import EngineConfig
 from engine.errors import EngineError
 from engine.generation import Ending, Generation
+from engine.kv.disk import Disk, StoredSegment
 from engine.kv.seats import Seats
+from engine.kv.store import KVUsage
 from engine.request import FinishReason, Request, RequestOutput
 from engine.sampling.sampler import Sampler
 from engine.scheduler import Scheduler
 
 logger = logging.getLogger(__name__)
+
+CLOSE_SECONDS = 10.0
+# How soon to look what the disk has done, while it is writing.
+WRITER_LOOK_SECONDS = 0.05
+MAX_RAM_BUDGET = 4 * 2**30
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +45,11 @@ class Engine:
         self._backend = backend
         self._tokenizer = backend.tokenizer
         self._runner = backend.model_runner
-        self._seats = Seats(backend.kv_memory)
+        self._seats = Seats(
+            backend.kv_memory,
+            ram_budget=ram_budget(config.kv_ram_bytes),
+            disk_budget=config.kv_disk_bytes,
+        )
         self._scheduler = Scheduler(
             self._seats, max_running=config.max_running, max_batch_tokens=config.max_batch_tokens
         )
@@ -86,6 +98,8 @@ class Engine:
 
     def step(self) -> list[RequestOutput | RequestFailure]:
         batch = self._scheduler.schedule()
+        if not batch.scheduled:
+            return []
         for item in batch.scheduled:
             self._generations[item.request.request_id].note_scheduled()
         before = perf_counter()
@@ -104,12 +118,44 @@ class Engine:
             self._overwrite_memory()
         return outputs
 
-    def close(self) -> None:
-        self._backend.close()
+    def maintain(self) -> float | None:
+        """A little of the work that no request waits for. Gives the seconds until more of it is
+        due: 0 at once, None when nothing is."""
+        if self._seats.maintain(self._scheduler.is_writing):
+            return 0.0
+        return WRITER_LOOK_SECONDS if self._seats.store.is_writing else None
 
-    def forget(self) -> None:
-        """Give up what ended requests left in the KV memory. Nothing may be running."""
+    def attach_disk(self, disk: Disk, stored: Sequence[StoredSegment]) -> None:
+        """From now on KV may outlive the process, and what did so can come back."""
+        self._seats.store.attach(disk, stored)
+
+    def kv_usage(self) -> KVUsage:
+        return self._seats.store.usage()
+
+    def limit_kv(self, ram_bytes: int | None, disk_bytes: int) -> None:
+        self._seats.store.limit(ram_budget(ram_bytes), disk_bytes)
+
+    def forget(self, owner: str, paths: Sequence[Sequence[int]] = ()) -> None:
+        """Remove the words of an owner from every tier, except those of these token paths and
+        what others go through, too."""
+        self._seats.forget(owner, paths)
+
+    def retain(self, owners: Iterable[str]) -> None:
+        """Remove from every tier what belongs to somebody else."""
+        self._seats.store.retain(owners)
+
+    def close(self) -> None:
+        """Store what may outlive the process, for some seconds at most, and free the model."""
+        try:
+            self._seats.flush()
+            self._seats.store.close(CLOSE_SECONDS)
+        finally:
+            self._backend.close()
+
+    def forget_all(self) -> None:
+        """Give up all KV, in every tier. Nothing may be running."""
         self._seats.forget_everything()
+        self._seats.store.forget_all()
 
     def check(self) -> None:
         """The books of the KV memory agree; for tests, as it reads all of them."""
@@ -117,7 +163,10 @@ class Engine:
 
     def _commit(self, batch: Batch, seconds: float) -> None:
         for item in batch.scheduled:
-            item.request.num_computed_tokens += item.num_scheduled_tokens
+            request = item.request
+            request.num_computed_tokens += item.num_scheduled_tokens
+            if request.num_computed_tokens == request.num_prompt_tokens - 1:
+                self._seats.checkpoint(request)
         if not batch.is_decode:
             self._scheduler.learn_speed(batch.num_tokens, seconds)
 
@@ -135,8 +184,13 @@ class Engine:
 
     def _accept(self, request: Request, token: int | EngineError) -> RequestOutput | RequestFailure:
         if isinstance(token, EngineError):
+            self._distrust(request)
             return self._fail(request, token)
-        output = self._generations[request.request_id].accept(token)
+        generation = self._generations[request.request_id]
+        if request.options.is_preparation:
+            output = generation.finish(Ending(FinishReason.STOP, name="prepared"))
+        else:
+            output = generation.accept(token)
         if output.finish_reason is not None:
             self._leave(request)
         return output
@@ -172,11 +226,17 @@ class Engine:
             "The model could not compute this answer: send the message again, or restart the app"
             " if it happens twice."
         )
+        for request in requests:
+            self._distrust(request)
         failures: list[RequestOutput | RequestFailure] = [
             self._fail(request, error) for request in requests
         ]
         self._overwrite_memory()
         return failures
+
+    def _distrust(self, request: Request) -> None:
+        """What it came from may be what was wrong."""
+        self._seats.store.distrust(request.token_ids, request.options.belonging)
 
     def _overwrite_memory(self) -> None:
         logger.warning("the KV memory is overwritten; running requests are read again")
@@ -192,3 +252,10 @@ class Engine:
         self._scheduler.finish(request)
         self._sampler.forget(request.request_id)
         del self._generations[request.request_id]
+
+
+def ram_budget(chosen: int | None) -> int:
+    """Bytes for KV outside the cells: a quarter of the free memory unless somebody chose."""
+    if chosen is not None:
+        return chosen
+    return min(int(psutil.virtual_memory().available // 4), MAX_RAM_BUDGET)

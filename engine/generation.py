@@ -91,6 +91,12 @@ class Generation:
             return request.num_prompt_tokens
         return min(request.num_computed_tokens, request.num_prompt_tokens)
 
+    @property
+    def _restored_from(self) -> str:
+        if not self.request.num_restored_tokens:
+            return ""
+        return "disk" if self.request.is_from_disk else "ram"
+
     def _ending_after(self, token_id: int) -> Ending | None:
         request, params = self.request, self.request.params
         if self._detokenizer.stopped:
@@ -109,10 +115,15 @@ class Generation:
         scheduled = self._scheduled or perf_counter()
         first = self._first_token or self._last_token
         num_written = request.num_output_tokens
-        num_prefilled = self._num_prompt_tokens_read - request.num_cached_tokens
+        num_held = request.num_cached_tokens + request.num_restored_tokens
+        num_prefilled = self._num_prompt_tokens_read - num_held
         return Timings(
             prefilled_tokens=max(0, num_prefilled),
             cached_tokens=request.num_cached_tokens,
+            restored_tokens=request.num_restored_tokens,
+            restored_from=self._restored_from,
+            restore_ms=request.restore_ms,
+            is_reproducible=request.options.is_reproducible,
             completion_tokens=num_written,
             ttft_ms=(first - self._added) * 1e3,
             tpot_ms=(self._last_token - first) * 1e3 / (num_written - 1) if num_written > 1 else 0,

@@ -8,13 +8,17 @@ from typing import Any
 class Timings:
     """Times in milliseconds, counts in tokens.
 
-    `cached_tokens` of the prompt were in memory, `restored_tokens` came back from a store,
+    `cached_tokens` of the prompt were in the cells of the model, `restored_tokens` came back from
+    the store (`restored_from`: "ram", "disk" when some came from there, or empty) in `restore_ms`,
     `prefilled_tokens` were computed. `finish` is the engine's own word for the end.
+    `is_reproducible`: the same prompt would give the same text again.
     """
 
     prefilled_tokens: int = 0
     cached_tokens: int = 0
     restored_tokens: int = 0
+    restored_from: str = ""
+    restore_ms: float = 0.0
     drafted_tokens: int = 0
     accepted_tokens: int = 0
     completion_tokens: int = 0
@@ -22,6 +26,7 @@ class Timings:
     tpot_ms: float = 0.0
     queue_ms: float = 0.0
     finish: str = ""
+    is_reproducible: bool = False
 
     @property
     def prompt_tokens(self) -> int:

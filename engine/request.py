@@ -50,6 +50,10 @@ class RequestOptions:
     """The same prompt gives the same bits, whatever is held and whoever else runs: it is computed
     alone and in pieces on a fixed grid."""
 
+    @property
+    def is_in_background(self) -> bool:
+        return self.is_background or self.is_preparation
+
 
 @dataclass(slots=True, eq=False)
 class Request:

@@ -4,18 +4,23 @@ Whoever writes gets a token in every step; what is left of the step reads prompt
 that a long prompt delays the others by no more than one piece. A finished request leaves at once
 and a waiting one takes its place in the next step. When the cells run out the youngest goes back
 to the queue, and nobody is admitted until somebody has left: so the oldest always goes on.
+
+Background requests run when nobody else wants to, and step aside at once. A reproducible request
+runs alone: it waits until the others have left, and whoever comes meanwhile waits for it.
 """
 
 from collections import deque
 from collections.abc import Iterator
 
-from engine.batch import Batch, ScheduledRequest
+from engine.batch import GRID_TOKENS, Batch, ScheduledRequest
 from engine.kv.seats import Seats
 from engine.request import Request, RequestStatus
 
 # How long a piece of a prompt may delay those who write, in seconds.
 PIECE_SECONDS = 0.15
 MIN_PIECE_TOKENS = 16
+# How long KV that comes back from the store may delay those who write, in seconds a step.
+RETURN_SECONDS = 0.05
 # Room beside a prompt that makes admission worthwhile; the answer may need more later.
 ADMISSION_HEADROOM = 32
 
@@ -29,12 +34,13 @@ class Scheduler:
         self._max_batch_tokens = max_batch_tokens
         self._piece_tokens = 4 * MIN_PIECE_TOKENS
         self._waiting: deque[Request] = deque()
+        self._background: deque[Request] = deque()
         self._running: list[Request] = []
         self._is_crowded = False
 
     @property
     def has_work(self) -> bool:
-        return bool(self._running or self._waiting)
+        return bool(self._running or self._waiting or self._background)
 
     @property
     def num_running(self) -> int:
@@ -42,14 +48,29 @@ class Scheduler:
 
     @property
     def num_waiting(self) -> int:
-        return len(self._waiting)
+        return len(self._waiting) + len(self._background)
+
+    @property
+    def num_foreground(self) -> int:
+        """Requests that somebody waits for."""
+        return len(self._waiting) + sum(
+            not request.options.is_in_background for request in self._running
+        )
+
+    @property
+    def is_writing(self) -> bool:
+        """Somebody waits for the next token."""
+        return any(
+            not (request.is_prefilling or request.options.is_in_background)
+            for request in self._running
+        )
 
     @property
     def running(self) -> tuple[Request, ...]:
         return tuple(self._running)
 
     def add(self, request: Request) -> None:
-        self._waiting.append(request)
+        self._queue_of(request).append(request)
 
     def finish(self, request: Request) -> None:
         """Take a request out, wherever it stands. What it computed stays held."""
@@ -58,7 +79,7 @@ class Scheduler:
             self._seats.release(request)
             self._is_crowded = False
         elif request.status is RequestStatus.WAITING:
-            self._waiting.remove(request)
+            self._queue_of(request).remove(request)
         request.status = RequestStatus.FINISHED
 
     def preempt(self, request: Request) -> None:
@@ -68,12 +89,15 @@ class Scheduler:
         request.num_computed_tokens = 0
         request.num_preemptions += 1
         request.status = RequestStatus.WAITING
-        self._waiting.appendleft(request)
+        self._queue_of(request).appendleft(request)
         self._is_crowded = True
 
     def schedule(self) -> Batch:
-        """The next step. Empty only when nothing runs and nothing that waits can be seated."""
+        """The next step. Empty when nothing runs and nothing that waits can be seated, or when
+        all that runs is still coming back from the store."""
+        self._step_aside()
         self._admit()
+        self._bring_back()
         scheduled: list[ScheduledRequest] = []
         budget = self._max_batch_tokens
         for request in list(self._running):
@@ -99,23 +123,50 @@ class Scheduler:
             blended = 0.5 * self._piece_tokens + 0.5 * fitting
             self._piece_tokens = int(max(MIN_PIECE_TOKENS, min(self._max_batch_tokens, blended)))
 
+    def _queue_of(self, request: Request) -> deque[Request]:
+        return self._background if request.options.is_in_background else self._waiting
+
+    def _step_aside(self) -> None:
+        """What runs in the background goes back to its queue as soon as somebody waits."""
+        if self.num_foreground:
+            for request in [each for each in self._running if each.options.is_in_background]:
+                self.preempt(request)
+                self._is_crowded = False
+
     def _admit(self) -> None:
         if self._is_crowded and self._running:
             return
         self._is_crowded = False
-        while self._waiting and len(self._running) < self._max_running:
-            request = self._waiting[0]
+        while len(self._running) < self._max_running:
+            queue = self._background if not self.num_foreground else self._waiting
+            if not queue or not self._may_join(queue[0]):
+                return
+            request = queue[0]
             # The last request of all may use the cells to the brim.
             headroom = ADMISSION_HEADROOM if self._running else 0
             promised = sum(_num_left(running) for running in self._running)
             if not self._seats.admit(request, promised + headroom):
                 return
-            self._waiting.popleft()
+            queue.popleft()
             if request.num_preemptions == 0:
                 # A preempted request must not count its own KV as a hit.
                 request.num_cached_tokens = request.num_computed_tokens
             request.status = RequestStatus.RUNNING
             self._running.append(request)
+
+    def _may_join(self, request: Request) -> bool:
+        if not self._running:
+            return True
+        return not (
+            request.options.is_reproducible or self._running[0].options.is_reproducible
+        )
+
+    def _bring_back(self) -> None:
+        """KV from the store, in pieces while others write."""
+        seconds = RETURN_SECONDS if self.is_writing else None
+        for request in self._running:
+            if self._seats.is_returning(request):
+                self._seats.bring_back(request, seconds)
 
     def _extend_or_preempt(self, request: Request) -> bool:
         """Room for one more token, at the cost of the youngest. False: it was the youngest."""
@@ -129,7 +180,11 @@ class Scheduler:
     def _pieces(self, budget: int) -> Iterator[tuple[Request, int]]:
         """Share the budget among prompts: half to the oldest, so that it ends, the rest to the
         shortest, so that a quick question need not wait behind a book."""
-        prefilling = [request for request in self._running if request.is_prefilling]
+        prefilling = [
+            request
+            for request in self._running
+            if request.is_prefilling and not self._seats.is_returning(request)
+        ]
         if not prefilling:
             return
         oldest, *others = prefilling
@@ -142,7 +197,18 @@ class Scheduler:
         shares[id(oldest)] += min(_num_left(oldest) - shares[id(oldest)], left)
         for request in prefilling:
             if shares[id(request)] > 0:
-                yield request, shares[id(request)]
+                yield request, self._piece(request, shares[id(request)])
+
+    def _piece(self, request: Request, share: int) -> int:
+        """How many tokens of its share a prompt really reads now."""
+        start = request.num_computed_tokens
+        if request.options.is_reproducible:
+            return min(share, GRID_TOKENS - start % GRID_TOKENS)
+        last = request.num_prompt_tokens - 1
+        if not self._seats.can_cut and start < last < start + share:
+            # A state is stored before the last token of a prompt, for another answer to it.
+            return last - start
+        return share
 
 
 def _num_left(request: Request) -> int:

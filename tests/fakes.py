@@ -11,12 +11,14 @@ from numpy.typing import NDArray
 from engine.backends.base import ModelInfo, StepFailure
 from engine.batch import Batch
 from engine.config import EngineConfig
+from engine.kv.segment import Blob
 from engine.request import Request
 from engine.sampling.sampler import Sampler
 from engine.sampling_params import SamplingParams
 from engine.tokenizer import ControlToken
 
 END = 256
+BYTES_PER_TOKEN = 100
 NUM_TOKENS = 258
 
 
@@ -47,15 +49,19 @@ class FakeMemory:
     memory behaves after a computation went wrong. `num_real_cells` may be fewer than it claims.
     """
 
-    can_fork: bool
+    can_cut: bool
 
-    def __init__(self, num_cells: int, num_sequences: int, *, can_fork: bool = True) -> None:
+    def __init__(self, num_cells: int, num_sequences: int, *, can_cut: bool = True) -> None:
         self.num_cells = num_cells
         self.num_sequences = num_sequences
-        self.can_fork = can_fork
+        self.can_cut = can_cut
         self.num_real_cells = num_cells
         self.damaged: set[int] = set()
         self.num_clears = 0
+        self.num_exported = 0
+        self.refuses = False
+        self.max_export_tokens = 16
+        self.namespace = b"fake"
         self._held: list[list[tuple[int, int]]] = [[] for _ in range(num_sequences)]
 
     def tokens(self, sequence_id: int) -> list[int]:
@@ -80,13 +86,13 @@ class FakeMemory:
         return len(self._held[sequence_id])
 
     def fork(self, source: int, target: int, num_tokens: int) -> None:
-        assert self.can_fork, "this memory cannot be cut"
+        assert self.can_cut, "this memory cannot be cut"
         assert source != target and not self._held[target], "a fork onto a sequence in use"
         assert 0 < num_tokens <= len(self._held[source])
         self._held[target] = self._held[source][:num_tokens]
 
     def truncate(self, sequence_id: int, num_tokens: int) -> bool:
-        if not self.can_fork and 0 < num_tokens < len(self._held[sequence_id]):
+        if not self.can_cut and 0 < num_tokens < len(self._held[sequence_id]):
             return False
         del self._held[sequence_id][num_tokens:]
         return True
@@ -99,6 +105,42 @@ class FakeMemory:
             held.clear()
         self.damaged.clear()
         self.num_clears += 1
+
+    def export(self, sequence_id: int, start: int, end: int) -> Blob | None:
+        """The tokens [0, end), so that a blob in the wrong place is noticed, then filling."""
+        tokens = self.tokens(sequence_id)
+        assert 0 <= start < end <= len(tokens), "a range that is not held"
+        assert end - start <= self.max_export_tokens or not self.can_cut
+        assert self.can_cut or (start == 0 and end == len(tokens)), "part of a state"
+        self.num_exported += end - start
+        filling = np.zeros((end - start) * BYTES_PER_TOKEN, np.uint8)
+        return np.concatenate([np.asarray(tokens[:end], np.int32).view(np.uint8), filling])
+
+    def restore(
+        self, sequence_id: int, blob: Blob, start: int, end: int, num_tokens: int
+    ) -> bool:
+        held = self.length(sequence_id)
+        assert start <= held < num_tokens <= end, "a hole, or nothing to restore"
+        assert len(self.free_cells()) >= end - start, "no room for the blob"
+        assert self.can_cut or (held == 0 and num_tokens == end), "part of a state"
+        tokens = self._tokens_of(blob, start, end)
+        assert tokens[:held] == self.tokens(sequence_id), "the KV of another prefix"
+        if self.refuses:
+            return False
+        self.append(sequence_id, tokens[held:num_tokens], self.free_cells()[: num_tokens - held])
+        return True
+
+    def cut(self, blob: Blob, start: int, end: int, num_tokens: int) -> Blob | None:
+        assert 0 < num_tokens < end - start
+        assert len(self.free_cells()) >= end - start, "no room for the blob"
+        tokens = self._tokens_of(blob, start, end)[: start + num_tokens]
+        filling = np.zeros(num_tokens * BYTES_PER_TOKEN, np.uint8)
+        return np.concatenate([np.asarray(tokens, np.int32).view(np.uint8), filling])
+
+    def _tokens_of(self, blob: Blob, start: int, end: int) -> list[int]:
+        assert blob.nbytes == 4 * end + BYTES_PER_TOKEN * (end - start), "a blob of another range"
+        tokens: list[int] = blob[: 4 * end].view(np.int32).tolist()
+        return tokens
 
 
 class FakeRunner:
@@ -217,11 +259,11 @@ class FakeBackend:
         self,
         config: EngineConfig,
         *,
-        can_fork: bool = True,
+        can_cut: bool = True,
         max_request_tokens: int | None = None,
     ) -> None:
         num_cells = config.context_tokens or 1024
-        self.kv_memory = FakeMemory(num_cells, config.max_sequences, can_fork=can_fork)
+        self.kv_memory = FakeMemory(num_cells, config.max_sequences, can_cut=can_cut)
         self.model_runner = FakeRunner(self.kv_memory, config.max_batch_tokens)
         self.max_request_tokens = max_request_tokens or num_cells
         self.is_closed = False

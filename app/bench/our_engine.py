@@ -116,12 +116,10 @@ class OurEngine:
         return Stream(tuple(arrivals), rate)
 
     def forget(self) -> None:
-        """Start from an empty memory: every held cell, used or not, costs each step a little.
-
-        While nothing runs the engine thread only waits, so this thread may touch what it owns.
-        """
-        sleep(0.02)
-        self._steps.forget()
+        """Start from an empty memory: every held cell, used or not, costs each step a little."""
+        is_done = Event()
+        self.engine.do(lambda engine: engine.forget_all(), lambda error: is_done.set())
+        is_done.wait()
 
     def step_cost(self, generations: Sequence[Generation]) -> StepCost:
         """What Python costs in each step of these generations.

@@ -79,6 +79,10 @@ class Disk(Protocol):
         that this will free, which may be fewer."""
         ...
 
+    def prefetch(self, keys: Sequence[bytes]) -> None:
+        """These will be read next, in this order; earlier wishes are void."""
+        ...
+
     def read(self, key: bytes) -> Blob | None:
         """The blob, checked against its checksum and its key. None: it is gone or damaged, and
         has been removed. Valid until the next but one `read`."""

@@ -6,20 +6,44 @@
 # empty     nothing held
 
 A prompt that continues an idle seat takes it over. One that shares only a beginning forks it, so
-that the other conversation keeps its end. The least recently used idle seat goes first.
+that the other conversation keeps its end. What is not in the cells comes back from the store, and
+what leaves the cells goes there first.
 """
 
-from collections.abc import Iterator
+import time
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from time import perf_counter
 
 import numpy as np
 from numpy.typing import NDArray
 
 from engine.backends.base import KVMemory
+from engine.batch import GRID_TOKENS
 from engine.kv.cell_pool import CellPool
+from engine.kv.policy import worth
+from engine.kv.prefix_tree import Match
+from engine.kv.segment import NOBODY, Belonging, Blob, Segment
+from engine.kv.store import KVStore
 from engine.request import Request
 
-# Below this a fork saves less than the bookkeeping costs.
+# Below this a fork, or a way to the store, saves less than the bookkeeping costs.
 MIN_FORK_TOKENS = 8
+MIN_STORE_TOKENS = 16
+# Idle conversations beyond this leave the cells while somebody writes: every decode step looks
+# over all cells up to the highest one in use.
+MAX_IDLE_CELLS = 4096
+# Longer ones stay where they are when the others have left: moving them costs more than it gains.
+MAX_MOVED_TOKENS = 2048
+
+
+@dataclass(frozen=True, slots=True)
+class Return:
+    """A segment on its way back; afterwards the seat holds `num_tokens`."""
+
+    segment: Segment
+    num_tokens: int
 
 
 class Seat:
@@ -29,7 +53,14 @@ class Seat:
         self.sequence_id = sequence_id
         self.request: Request | None = None
         self.length = 0
-        self.last_used = 0
+        self.num_canonical = 0
+        """So many of its tokens were computed alone and on the grid."""
+        self.num_stored = 0
+        """So many were in the store when it was last asked."""
+        self.last_used = 0.0
+        self.belonging = NOBODY
+        self.is_forgotten = False
+        self.returning: deque[Return] = deque()
         self._cells: NDArray[np.int32] = np.empty(num_cells, np.int32)
         self._token_ids: list[int] = []
 
@@ -54,91 +85,99 @@ class Seat:
         self._cells[self.length : self.length + len(cells)] = cells
         self.length += len(cells)
 
+    def shrink(self, num_tokens: int) -> None:
+        self.length = num_tokens
+        self.num_canonical = min(self.num_canonical, num_tokens)
+        self.num_stored = min(self.num_stored, num_tokens)
+
     def keep(self, token_ids: list[int]) -> None:
         self._token_ids = token_ids
 
 
 class Seats:
-    """The only door to the KV memory. Owned by the engine thread."""
+    """The only door to KV, in the cells and in the store. Owned by the engine thread."""
 
-    def __init__(self, memory: KVMemory) -> None:
+    def __init__(self, memory: KVMemory, *, ram_budget: int = 0, disk_budget: int = 0) -> None:
         self._memory = memory
         self._pool = CellPool(memory.num_cells)
         self._seats = [Seat(i, memory.num_cells) for i in range(memory.num_sequences)]
-        self._clock = 0
+        self._alone: Seat | None = None
+        self._has_gaps = False
+        self.store = KVStore(
+            can_cut=memory.can_cut,
+            max_export_tokens=memory.max_export_tokens,
+            ram_budget=ram_budget,
+            disk_budget=disk_budget,
+            cut=self._cut_blob,
+        )
 
     @property
     def num_free_cells(self) -> int:
         return self._pool.num_free
 
     @property
+    def can_cut(self) -> bool:
+        return self._memory.can_cut
+
+    @property
     def num_idle(self) -> int:
         return sum(seat.is_idle for seat in self._seats)
 
-    def admit(self, request: Request, headroom: int) -> bool:
-        """Seat a waiting request on the longest beginning that is already held.
+    # A request comes
 
-        Sets its `sequence_id` and `num_computed_tokens`. At least its last token is left to
-        compute, because a full hit would bring no logits. False: no seat or no room for the
-        rest and `headroom` tokens; nothing changed.
+    def admit(self, request: Request, headroom: int) -> bool:
+        """Seat a waiting request on the longest beginning that is held anywhere.
+
+        Sets its `sequence_id` and `num_computed_tokens`; what has to come back from the store
+        does so in `bring_back`. At least its last token is left to compute, because a full hit
+        would bring no logits. False: no seat or no room for the rest and `headroom` tokens;
+        nothing changed. A reproducible request must be alone.
         """
-        source, num_held = self._longest_prefix(request.token_ids)
-        seat = None
-        if source is not None and source.is_idle and num_held == source.length:
-            seat = self._continue(source, request, headroom)
-        elif source is not None and num_held >= MIN_FORK_TOKENS and self._memory.can_fork:
-            seat = self._fork(source, num_held, request, headroom) or self._cut(
-                source, num_held, request, headroom
-            )
-        if seat is None:
-            seat = self._start_afresh(request, headroom)
+        seat: Seat | None
+        if request.options.is_reproducible:
+            seat, stored = self._seat_alone(request), self._stored(request)
+        else:
+            seat, stored = self._seat_beside_others(request, headroom)
+            self._alone = None
         if seat is None:
             return False
         seat.request = request
+        seat.is_forgotten = False
+        seat.belonging = request.options.belonging
         self._touch(seat)
         request.sequence_id = seat.sequence_id
         request.num_computed_tokens = seat.length
+        self._expect(seat, stored)
         return True
 
-    def _continue(self, source: Seat, request: Request, headroom: int) -> Seat | None:
-        needed = request.num_tokens - source.length + headroom
-        return source if needed <= self._num_obtainable(source.cells) else None
+    def is_returning(self, request: Request) -> bool:
+        """Part of its prompt is still in the store."""
+        return bool(self._seat_of(request).returning)
 
-    def _fork(self, source: Seat, num_held: int, request: Request, headroom: int) -> Seat | None:
-        needed = request.num_tokens - num_held + headroom
-        if needed > self._num_obtainable(source.cells):
-            return None
-        seat = self._empty_seat(keep=source)
-        if seat is not None:
-            self._memory.fork(source.sequence_id, seat.sequence_id, num_held)
-            self._pool.share(source.cells[:num_held])
-            seat.append(source.cells[:num_held])
-        return seat
+    def bring_back(self, request: Request, seconds: float | None) -> None:
+        """Put stored KV into the cells of a running request, for about so long (None: all).
 
-    def _cut(self, source: Seat, num_held: int, request: Request, headroom: int) -> Seat | None:
-        """The last resort before reading all of it again: the other's end makes room."""
-        needed = request.num_tokens - num_held + headroom
-        if not source.is_idle or needed > self._num_obtainable(source.cells[:num_held]):
-            return None
-        if not self._memory.truncate(source.sequence_id, num_held):
-            return None
-        self._shrink(source, num_held)
-        return source
+        What cannot be had is computed.
+        """
+        seat = self._seat_of(request)
+        began = perf_counter()
+        while seat.returning:
+            if not self._bring_one(seat, request, seat.returning.popleft()):
+                seat.returning.clear()
+            if seconds is not None and perf_counter() - began > seconds:
+                break
+        request.restore_ms += (perf_counter() - began) * 1e3
+        if not seat.returning:
+            self._protect_returning()
 
-    def _start_afresh(self, request: Request, headroom: int) -> Seat | None:
-        if request.num_tokens + headroom > self._num_obtainable(_NO_CELLS):
-            return None
-        return self._empty_seat(keep=None)
+    # A request runs
 
     def extend(self, request: Request, num_tokens: int) -> bool:
         """Cells for the next tokens of a running request. False: no room, nothing is lost."""
         seat = self._seat_of(request)
-        while self._pool.num_free < num_tokens:
-            if not self._evict_one(keep=seat):
-                return False
-        cells = self._pool.allocate(num_tokens)
-        assert cells is not None
-        seat.append(cells)
+        if not self._make_room(num_tokens, keep=seat):
+            return False
+        self._take_cells(seat, num_tokens)
         return True
 
     def evict_idle(self) -> bool:
@@ -156,22 +195,69 @@ class Seats:
         self._shrink(seat, num_tokens)
         request.num_computed_tokens = num_tokens
 
+    def checkpoint(self, request: Request) -> None:
+        """Store the state as it is now, where a state cannot be cut back to this place later."""
+        seat = self._seat_of(request)
+        if not self._memory.can_cut and seat.length >= MIN_STORE_TOKENS:
+            self._save(seat, seat.length)
+
     def release(self, request: Request) -> None:
         """The request leaves; what it computed stays for whoever continues it."""
         seat = self._seat_of(request)
-        self._shrink(seat, request.num_computed_tokens)
+        options = request.options
+        keeps = not (seat.is_forgotten or options.is_background)
+        num_kept = request.num_computed_tokens if keeps else 0
+        if options.is_reproducible and keeps:
+            # What was generated token by token has other bits than the same text read in pieces.
+            num_kept = min(num_kept, request.num_prompt_tokens) // GRID_TOKENS * GRID_TOKENS
+        seat.returning.clear()
+        if num_kept == 0 or not self._cut_back(seat, num_kept):
+            self._free(seat)
+        if options.is_reproducible:
+            seat.num_canonical = seat.length
         seat.keep(request.token_ids[: seat.length])
         seat.request = None
         request.sequence_id = None
         self._touch(seat)
-        if seat.length == 0:
-            self._memory.free(seat.sequence_id)
+
+    # Between the steps
+
+    def maintain(self, is_writing: bool) -> bool:
+        """A little of what is due: KV that has come to rest goes to the store, and idle seats
+        leave the cells while somebody writes. True: there is more to do."""
+        self.store.maintain()
+        if is_writing and self._relieve():
+            return True
+        seats = sorted(self._seats, key=lambda seat: (seat.request is not None, seat.last_used))
+        return any(self._save_more(seat) for seat in seats)
+
+    def flush(self) -> None:
+        """Bring everything that may outlive the process into the store."""
+        for seat in self._seats:
+            if seat.is_idle and seat.belonging.is_durable:
+                self._save(seat, seat.length)
+
+    def forget(self, owner: str, paths: Sequence[Sequence[int]] = ()) -> None:
+        """Remove the words of `owner` that nobody else goes through, but for these token paths."""
+        for seat in self._seats:
+            if seat.belonging.owner != owner or seat.is_empty:
+                continue
+            held = seat.token_ids[: seat.length]
+            if any(list(path[: seat.length]) == held for path in paths):
+                continue
+            if seat.is_idle:
+                self._free(seat)
+            else:
+                seat.is_forgotten = True
+                seat.belonging = NOBODY
+        self.store.forget(owner, paths)
 
     def forget_everything(self) -> None:
         """The memory is damaged: overwrite all of it. Running requests must be released first."""
         for seat in self._seats:
             assert seat.request is None
             self._shrink(seat, 0)
+        self._alone = None
         self._memory.clear()
 
     def check(self) -> None:
@@ -183,26 +269,277 @@ class Seats:
             assert len(np.unique(seat.cells)) == seat.length
             assert self._memory.length(seat.sequence_id) == seat.length
             assert len(seat.token_ids) >= seat.length
+            assert seat.num_canonical <= seat.length
+            assert seat.request is not None or not seat.returning
+        self.store.check()
+
+    # Seating
+
+    def _seat_beside_others(self, request: Request, headroom: int) -> tuple[Seat | None, Match]:
+        stored = self._stored(request)
+        source, num_held = self._longest_prefix(request)
+        if stored.length - num_held < MIN_STORE_TOKENS:
+            stored = Match()
+        elif not self._memory.can_cut:
+            # A state from the store needs an empty seat.
+            source, num_held = None, 0
+        # What comes back needs its segment's cells for a moment, also those it will not keep.
+        headroom += max((each.num_tokens for each in stored.segments), default=0)
+        seat = None
+        if source is not None and source.is_idle and num_held == source.length:
+            seat = self._continue(source, request, headroom)
+        if seat is None and source is not None and num_held >= MIN_FORK_TOKENS:
+            seat = self._fork(source, num_held, request, headroom) or self._cut(
+                source, num_held, request, headroom
+            )
+        return seat or self._start_afresh(request, headroom), stored
+
+    def _continue(self, source: Seat, request: Request, headroom: int) -> Seat | None:
+        if request.options.is_background:
+            return None
+        needed = request.num_tokens - source.length + headroom
+        return source if needed <= self._num_obtainable(source.cells) else None
+
+    def _fork(self, source: Seat, num_held: int, request: Request, headroom: int) -> Seat | None:
+        needed = request.num_tokens - num_held + headroom
+        if not self._memory.can_cut or needed > self._num_obtainable(source.cells):
+            return None
+        seat = self._empty_seat(keep=source)
+        if seat is not None:
+            self._memory.fork(source.sequence_id, seat.sequence_id, num_held)
+            self._pool.share(source.cells[:num_held])
+            seat.append(source.cells[:num_held])
+            seat.num_canonical = min(source.num_canonical, num_held)
+            seat.num_stored = min(source.num_stored, num_held)
+        return seat
+
+    def _cut(self, source: Seat, num_held: int, request: Request, headroom: int) -> Seat | None:
+        """The last resort before reading all of it again: the other's end makes room."""
+        needed = request.num_tokens - num_held + headroom
+        if not source.is_idle or needed > self._num_obtainable(source.cells[:num_held]):
+            return None
+        self._save(source, source.length)
+        return source if self._cut_back(source, num_held) else None
+
+    def _start_afresh(self, request: Request, headroom: int) -> Seat | None:
+        if request.num_tokens + headroom > self._num_obtainable(_NO_CELLS):
+            return None
+        return self._empty_seat(keep=None)
+
+    def _seat_alone(self, request: Request) -> Seat:
+        """Cells from the first on, in the order of the tokens: where KV lies changes its sums."""
+        assert all(seat.request is None for seat in self._seats)
+        seat = self._alone
+        if seat is not None:
+            limit = min(seat.num_canonical, request.num_tokens - 1)
+            num_held = common_prefix(seat.token_ids, request.token_ids, limit)
+            num_held -= num_held % GRID_TOKENS
+            stored = self._stored(request)
+            if num_held >= stored.length and self._cut_back(seat, num_held):
+                return seat
+        for other in self._seats:
+            if other.is_idle:
+                self._evict(other)
+        self._alone = self._seats[0]
+        return self._seats[0]
+
+    def _stored(self, request: Request) -> Match:
+        is_reproducible = request.options.is_reproducible
+        limit = request.num_tokens - 1
+        stored = self.store.match(request.token_ids, limit, is_canonical=is_reproducible)
+        if not is_reproducible:
+            return stored
+        length = stored.length - stored.length % GRID_TOKENS
+        if not self._memory.can_cut and length < stored.length:
+            return Match()
+        return Match(tuple(each for each in stored.segments if each.start < length), length)
+
+    def _longest_prefix(self, request: Request) -> tuple[Seat | None, int]:
+        best: Seat | None = None
+        best_length = 0
+        token_ids = request.token_ids
+        for seat in self._seats:
+            limit = min(seat.length, len(token_ids) - 1)
+            length = common_prefix(seat.token_ids, token_ids, limit)
+            can_continue = seat.is_idle and seat.length == length
+            if not (can_continue or self._memory.can_cut):
+                continue
+            # Among equals, one that can simply be continued.
+            if length > best_length or (length == best_length > 0 and can_continue):
+                best, best_length = seat, length
+        return best, best_length
+
+    # Coming back
+
+    def _expect(self, seat: Seat, stored: Match) -> None:
+        seat.returning.clear()
+        if stored.length <= seat.length:
+            return
+        self.store.use(stored, seat.belonging)
+        # The next segment may begin inside the one before it.
+        ends = [segment.start for segment in stored.segments[1:]] + [stored.length]
+        for segment, end in zip(stored.segments, ends, strict=True):
+            if end > seat.length:
+                seat.returning.append(Return(segment, end))
+        self._protect_returning()
+        self.store.prefetch([each.segment for each in seat.returning])
+
+    def _bring_one(self, seat: Seat, request: Request, coming: Return) -> bool:
+        segment = coming.segment
+        if not self._make_room(segment.num_tokens, keep=seat):
+            return False
+        is_from_disk = segment.blob is None
+        blob = self.store.blob(segment)
+        if blob is None or not self._memory.restore(
+            seat.sequence_id, blob, segment.start, segment.end, coming.num_tokens
+        ):
+            return False
+        num_tokens = coming.num_tokens - seat.length
+        self._take_cells(seat, num_tokens)
+        if request.options.is_reproducible or segment.is_canonical:
+            seat.num_canonical = max(seat.num_canonical, seat.length)
+        seat.num_stored = seat.length
+        request.num_computed_tokens = seat.length
+        if request.num_preemptions == 0:
+            # What it had computed itself before it was preempted is no hit.
+            request.num_restored_tokens += num_tokens
+            request.is_from_disk |= is_from_disk
+        return True
+
+    def _protect_returning(self) -> None:
+        self.store.protect(each.segment for seat in self._seats for each in seat.returning)
+
+    # Leaving the cells
+
+    def _save(self, seat: Seat, limit: int) -> bool:
+        """Store the first `limit` tokens of a seat. False: there is no room for them."""
+        if limit < MIN_STORE_TOKENS:
+            return False
+        while self._save_one(seat, limit):
+            pass
+        return seat.num_stored >= limit
+
+    def _save_one(self, seat: Seat, limit: int) -> bool:
+        """Store the next segment of a seat. True: there may be more."""
+
+        def export(start: int, end: int) -> Blob | None:
+            return self._memory.export(seat.sequence_id, start, end)
+
+        num_stored = self.store.put(
+            seat.token_ids[:limit],
+            limit,
+            export,
+            seat.belonging,
+            is_canonical=limit <= seat.num_canonical,
+        )
+        has_grown = num_stored > seat.num_stored
+        seat.num_stored = num_stored
+        return has_grown and num_stored < limit
+
+    def _save_more(self, seat: Seat) -> bool:
+        """One segment of a seat that has come to rest. True: something was stored."""
+        limit = seat.length
+        if self._memory.can_cut:
+            limit -= limit % self.store.segment_tokens
+        elif seat.request is not None:
+            return False
+        before = seat.num_stored
+        if limit < MIN_STORE_TOKENS or before >= limit or seat.is_forgotten or seat.returning:
+            return False
+        if seat.request is not None and seat.request.options.is_background:
+            return False
+        self._save_one(seat, limit)
+        if seat.num_stored <= before:
+            # No room: asked again when the seat has grown.
+            seat.num_stored = limit
+            return False
+        return True
+
+    def _relieve(self) -> bool:
+        """Move what nobody needs now out of the cells. True: something was done."""
+        running = [seat for seat in self._seats if seat.request is not None]
+        idle = [seat for seat in self._seats if seat.is_idle]
+        in_use = np.unique(np.concatenate([_NO_CELLS, *(seat.cells for seat in running)]))
+        num_idle_cells = self._pool.num_cells - self._pool.num_free - len(in_use)
+        if idle and num_idle_cells > MAX_IDLE_CELLS:
+            worst = min(idle, key=self._worth)
+            if worst.num_stored < worst.length and self._save_one(worst, worst.length):
+                return True
+            self._free(worst)
+            self._has_gaps = True
+            return True
+        if self._has_gaps:
+            self._has_gaps = False
+            for seat in running:
+                self._move_down(seat)
+        return False
+
+    def _move_down(self, seat: Seat) -> None:
+        """Into the lowest cells: the highest one in use is what every step pays for."""
+        length = seat.length
+        if not self._memory.can_cut or not 0 < length <= MAX_MOVED_TOKENS or seat.returning:
+            return
+        step = self.store.segment_tokens
+        if length > self._pool.num_free or seat is self._alone:
+            return
+        starts = range(0, length, step)
+        blobs = [
+            self._memory.export(seat.sequence_id, start, min(start + step, length))
+            for start in starts
+        ]
+        if any(blob is None for blob in blobs):
+            return
+        self._memory.free(seat.sequence_id)
+        for start, blob in zip(starts, blobs, strict=True):
+            end = min(start + step, length)
+            if blob is None or not self._memory.restore(seat.sequence_id, blob, start, end, end):
+                break
+        held = self._memory.length(seat.sequence_id)
+        request = seat.request
+        self._shrink(seat, held)
+        if request is not None:
+            request.num_computed_tokens = held
+
+    def _evict_one(self, keep: Seat | None) -> bool:
+        idle = [seat for seat in self._seats if seat.is_idle and seat is not keep]
+        if not idle:
+            return False
+        self._evict(min(idle, key=self._worth))
+        return True
+
+    def _evict(self, seat: Seat) -> None:
+        self._save(seat, seat.length)
+        self._free(seat)
+
+    def _worth(self, seat: Seat) -> float:
+        owner = seat.belonging.owner
+        is_old_branch = bool(owner) and any(
+            other.belonging.owner == owner and other.last_used > seat.last_used
+            for other in self._seats
+            if not other.is_empty
+        )
+        return worth(seat.last_used, is_old_branch=is_old_branch)
+
+    # Books
 
     def _seat_of(self, request: Request) -> Seat:
         return self._seats[request.seat_id]
 
     def _touch(self, seat: Seat) -> None:
-        self._clock += 1
-        seat.last_used = self._clock
+        latest = max(each.last_used for each in self._seats)
+        # Two in one tick of the clock still have an order.
+        seat.last_used = max(time.time(), np.nextafter(latest, np.inf))
 
-    def _longest_prefix(self, token_ids: list[int]) -> tuple[Seat | None, int]:
-        best: Seat | None = None
-        best_length = 0
-        for seat in self._seats:
-            limit = min(seat.length, len(token_ids) - 1)
-            length = common_prefix(seat.token_ids, token_ids, limit)
-            # Among equals, one that can simply be continued.
-            if length > best_length or (
-                length == best_length > 0 and seat.is_idle and seat.length == length
-            ):
-                best, best_length = seat, length
-        return best, best_length
+    def _make_room(self, num_tokens: int, keep: Seat) -> bool:
+        while self._pool.num_free < num_tokens:
+            if not self._evict_one(keep):
+                return False
+        return True
+
+    def _take_cells(self, seat: Seat, num_tokens: int) -> None:
+        cells = self._pool.allocate(num_tokens)
+        assert cells is not None
+        seat.append(cells)
 
     def _num_obtainable(self, keep: NDArray[np.int32]) -> int:
         """Cells that are free or would be, if every idle seat went except the cells in `keep`."""
@@ -219,22 +556,30 @@ class Seats:
             if seat is not None or not self._evict_one(keep):
                 return seat
 
-    def _evict_one(self, keep: Seat | None) -> bool:
-        idle = [seat for seat in self._idle() if seat is not keep]
-        if not idle:
+    def _cut_back(self, seat: Seat, num_tokens: int) -> bool:
+        """Keep the first tokens of a seat. False: this model's state cannot be cut."""
+        if self._memory.length(seat.sequence_id) > num_tokens and not self._memory.truncate(
+            seat.sequence_id, num_tokens
+        ):
             return False
-        seat = min(idle, key=lambda seat: seat.last_used)
-        self._memory.free(seat.sequence_id)
-        self._shrink(seat, 0)
+        self._shrink(seat, num_tokens)
         return True
 
-    def _idle(self) -> Iterator[Seat]:
-        return (seat for seat in self._seats if seat.is_idle)
+    def _free(self, seat: Seat) -> None:
+        self._memory.free(seat.sequence_id)
+        self._shrink(seat, 0)
 
     def _shrink(self, seat: Seat, num_tokens: int) -> None:
         if seat.length > num_tokens:
             self._pool.release(seat.cells[num_tokens:].copy())
-            seat.length = num_tokens
+            seat.shrink(num_tokens)
+
+    def _cut_blob(self, blob: Blob, start: int, end: int, num_tokens: int) -> Blob | None:
+        """A shorter blob, made in cells that are free for a moment."""
+        while self._pool.num_free < end - start or not any(seat.is_empty for seat in self._seats):
+            if not self._evict_one(keep=None):
+                return None
+        return self._memory.cut(blob, start, end, num_tokens)
 
 
 _STRETCH = 256

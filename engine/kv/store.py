@@ -121,6 +121,11 @@ class KVStore:
         """Keep these until the next call: somebody is about to need them."""
         self._protected = frozenset(segments)
 
+    def prefetch(self, segments: Iterable[Segment]) -> None:
+        """These are wanted next, in this order: read them ahead."""
+        if self._disk is not None:
+            self._disk.prefetch([each.key for each in segments if each.blob is None])
+
     # Writing
 
     def put(
@@ -142,6 +147,8 @@ class KVStore:
         self.use(match, belonging)
         if match.length >= limit:
             return limit
+        if self._ram_budget == 0:
+            return match.length
         start, end = match.length, limit
         if self._can_cut:
             end = min(limit, (start // self.segment_tokens + 1) * self.segment_tokens)
@@ -183,6 +190,11 @@ class KVStore:
             for owner in segment.num_used.keys() - known:
                 del segment.num_used[owner]
         self._remove_unused(touched)
+
+    def forget_all(self) -> None:
+        for segment in self._all():
+            self.remove(segment)
+        self._last_uses.clear()
 
     def distrust(self, token_ids: Sequence[int], belonging: Belonging) -> None:
         """A computation over these tokens went wrong: give up what no other conversation uses."""
@@ -240,6 +252,14 @@ class KVStore:
 
     # What it takes
 
+    @property
+    def is_writing(self) -> bool:
+        """The disk has something to do, or to tell."""
+        disk = self._disk
+        if disk is None or self._notice:
+            return False
+        return bool(self._unwritten) or disk.num_pending_bytes > 0
+
     def usage(self) -> KVUsage:
         disk = self._disk
         return KVUsage(
@@ -252,10 +272,12 @@ class KVStore:
             notice=self._notice,
         )
 
-    def limit_ram(self, num_bytes: int) -> None:
-        """Hold at most so many bytes in memory from now on."""
-        self._ram_budget = num_bytes
+    def limit(self, ram_budget: int, disk_budget: int) -> None:
+        """Hold at most so many bytes from now on."""
+        self._ram_budget = ram_budget
+        self._disk_budget = disk_budget
         self._make_ram_room(0)
+        self.maintain()
 
     def check(self) -> None:
         """The books agree with what is held."""

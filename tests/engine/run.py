@@ -20,11 +20,11 @@ class EngineRun:
         self,
         config: EngineConfig | None = None,
         *,
-        can_fork: bool = True,
+        can_cut: bool = True,
         max_request_tokens: int | None = None,
     ) -> None:
         config = config or fake_config()
-        self.backend = FakeBackend(config, can_fork=can_fork, max_request_tokens=max_request_tokens)
+        self.backend = FakeBackend(config, can_cut=can_cut, max_request_tokens=max_request_tokens)
         self.memory = self.backend.kv_memory
         self.runner = self.backend.model_runner
         self.engine = Engine(self.backend, config)

@@ -106,7 +106,7 @@ def test_a_fork_never_truncates_its_sibling() -> None:
 
 
 def test_a_memory_that_cannot_fork_still_continues_and_is_right() -> None:
-    run = EngineRun(can_fork=False)
+    run = EngineRun(can_cut=False)
     first = run.submit(LONG)
     run.finish()
     again = run.submit(LONG)
@@ -258,10 +258,10 @@ def test_a_waiting_request_that_is_aborted_tells_how_long_it_waited() -> None:
     assert timings.prompt_tokens == 0
 
 
-@pytest.mark.parametrize("can_fork", [True, False])
+@pytest.mark.parametrize("can_cut", [True, False])
 @pytest.mark.parametrize("computed", [0, 1, 7, 31, 32])
-def test_an_aborted_step_loses_nothing_but_time(computed: int, can_fork: bool) -> None:
-    run = EngineRun(fake_config(batch=32), can_fork=can_fork)
+def test_an_aborted_step_loses_nothing_but_time(computed: int, can_cut: bool) -> None:
+    run = EngineRun(fake_config(batch=32), can_cut=can_cut)
     for step in range(0, 40, 3):
         run.runner.failures[step] = computed
     numbers = [run.submit(prompt(i, 30 + 20 * i), max_tokens=12) for i in range(3)]

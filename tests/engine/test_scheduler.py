@@ -137,9 +137,9 @@ def test_nobody_is_admitted_after_a_preemption_until_somebody_has_left() -> None
         run.check_answer(number)
 
 
-@pytest.mark.parametrize("can_fork", [True, False], ids=["fork", "no-fork"])
+@pytest.mark.parametrize("can_cut", [True, False], ids=["fork", "no-fork"])
 @pytest.mark.parametrize("seed", range(4))
-def test_whatever_happens_every_answer_is_the_one_given_alone(seed: int, can_fork: bool) -> None:
+def test_whatever_happens_every_answer_is_the_one_given_alone(seed: int, can_cut: bool) -> None:
     """Chats that continue, branch, repeat and give up, in too few cells, over failing steps."""
     choose = random.Random(seed)
     run = EngineRun(
@@ -149,7 +149,7 @@ def test_whatever_happens_every_answer_is_the_one_given_alone(seed: int, can_for
             sequences=8,
             batch=choose.choice([32, 64, 256]),
         ),
-        can_fork=can_fork,
+        can_cut=can_cut,
     )
     chats = [choose.choices(range(256), k=choose.randrange(10, 60)) for _ in range(3)]
     for _ in range(2000):

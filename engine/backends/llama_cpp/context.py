@@ -70,7 +70,7 @@ class LlamaContext:
         return self._num_sequences
 
     @property
-    def can_fork(self) -> bool:
+    def can_cut(self) -> bool:
         return not self._model.is_recurrent
 
     def length(self, sequence_id: int) -> int:
@@ -128,7 +128,7 @@ class LlamaContext:
         with self.computing:
             code = int(bindings.llama_decode(self._pointer, self._batch))
         self._num_rows = sum(wants_logits for *_, wants_logits in parts) if code == 0 else 0
-        if code != 0 and not self.can_fork:
+        if code != 0 and not self.can_cut:
             # A recurrent state that was half computed cannot be put back, and looks complete.
             for sequence_id, position, *_ in parts:
                 if self.length(sequence_id) != position:

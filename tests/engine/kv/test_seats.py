@@ -15,8 +15,8 @@ START = list(range(20))
 class Room:
     """Seats over a fake memory, where computing is one call."""
 
-    def __init__(self, cells: int = 128, sequences: int = 4, *, can_fork: bool = True) -> None:
-        self.memory = FakeMemory(cells, sequences, can_fork=can_fork)
+    def __init__(self, cells: int = 128, sequences: int = 4, *, can_cut: bool = True) -> None:
+        self.memory = FakeMemory(cells, sequences, can_cut=can_cut)
         self.seats = Seats(self.memory)
 
     def admit(self, token_ids: list[int], headroom: int = 0) -> Request | None:
@@ -116,7 +116,7 @@ def test_a_running_seat_is_never_cut() -> None:
 
 
 def test_a_memory_that_cannot_fork_starts_afresh() -> None:
-    room = Room(can_fork=False)
+    room = Room(can_cut=False)
     room.hold([*START, 50, 51])
     request = room.admit([*START, 60])
     assert request is not None
@@ -182,12 +182,12 @@ def test_forgetting_everything_leaves_an_empty_memory() -> None:
     assert request.num_computed_tokens == 0
 
 
-@pytest.mark.parametrize("can_fork", [True, False])
+@pytest.mark.parametrize("can_cut", [True, False])
 @pytest.mark.parametrize("seed", range(3))
-def test_a_random_history_of_chats_keeps_the_books(seed: int, can_fork: bool) -> None:
+def test_a_random_history_of_chats_keeps_the_books(seed: int, can_cut: bool) -> None:
     """Few cells, few sequences, prompts that share beginnings: all paths are taken."""
     choose = random.Random(seed)
-    room = Room(cells=96, sequences=5, can_fork=can_fork)
+    room = Room(cells=96, sequences=5, can_cut=can_cut)
     known = [choose.choices(range(4), k=24) for _ in range(3)]
     running: list[Request] = []
     for _ in range(2000):

@@ -71,7 +71,7 @@ def test_what_cannot_be_cut_is_read_again_and_the_rest_is_not(tiny: Path) -> Non
     assert run.cached_tokens(continued) == 103
     again = run.submit(start)
     run.finish()
-    assert run.cached_tokens(again) == (99 if run.backend.kv_memory.can_fork else 0)
+    assert run.cached_tokens(again) == (99 if run.backend.kv_memory.can_cut else 0)
     run.backend.close()
 
 
