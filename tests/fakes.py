@@ -79,6 +79,11 @@ class FakeMemory:
             : self.num_real_cells - len(used)
         ]
 
+    @property
+    def num_unused(self) -> int:
+        """Cells that are free by the books of who uses this memory."""
+        return self.num_cells - len({cell for held in self._held for _, cell in held})
+
     def append(self, sequence_id: int, tokens: Sequence[int], cells: Sequence[int]) -> None:
         self._held[sequence_id].extend(zip(tokens, cells, strict=True))
 
@@ -121,18 +126,18 @@ class FakeMemory:
     ) -> bool:
         held = self.length(sequence_id)
         assert start <= held < num_tokens <= end, "a hole, or nothing to restore"
-        assert len(self.free_cells()) >= end - start, "no room for the blob"
+        assert self.num_unused >= end - start, "no room for the blob"
         assert self.can_cut or (held == 0 and num_tokens == end), "part of a state"
         tokens = self._tokens_of(blob, start, end)
         assert tokens[:held] == self.tokens(sequence_id), "the KV of another prefix"
-        if self.refuses:
+        if self.refuses or len(self.free_cells()) < end - start:
             return False
         self.append(sequence_id, tokens[held:num_tokens], self.free_cells()[: num_tokens - held])
         return True
 
     def cut(self, blob: Blob, start: int, end: int, num_tokens: int) -> Blob | None:
         assert 0 < num_tokens < end - start
-        assert len(self.free_cells()) >= end - start, "no room for the blob"
+        assert self.num_unused >= end - start, "no room for the blob"
         tokens = self._tokens_of(blob, start, end)[: start + num_tokens]
         filling = np.zeros(num_tokens * BYTES_PER_TOKEN, np.uint8)
         return np.concatenate([np.asarray(tokens, np.int32).view(np.uint8), filling])

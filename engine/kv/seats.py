@@ -137,7 +137,11 @@ class Seats:
         if request.options.is_reproducible:
             seat, stored = self._seat_alone(request), self._stored(request)
         else:
-            seat, stored = self._seat_beside_others(request, headroom)
+            stored = self._stored(request)
+            seat, stored = self._seat_beside_others(request, headroom, stored)
+            if seat is None and stored.segments:
+                # The way back takes more cells for a moment than reading does.
+                seat, stored = self._seat_beside_others(request, headroom, Match())
             self._alone = None
         if seat is None:
             return False
@@ -275,8 +279,9 @@ class Seats:
 
     # Seating
 
-    def _seat_beside_others(self, request: Request, headroom: int) -> tuple[Seat | None, Match]:
-        stored = self._stored(request)
+    def _seat_beside_others(
+        self, request: Request, headroom: int, stored: Match
+    ) -> tuple[Seat | None, Match]:
         source, num_held = self._longest_prefix(request)
         if stored.length - num_held < MIN_STORE_TOKENS:
             stored = Match()
