@@ -20,6 +20,12 @@ class Match(NamedTuple):
     segments: tuple[Segment, ...] = ()
     length: int = 0
 
+    def steps(self) -> Iterator[tuple[Segment, int]]:
+        """Each segment with the place up to which it is followed: the next one may begin inside
+        the one before it."""
+        ends = [*(segment.start for segment in self.segments[1:]), self.length]
+        return zip(self.segments, ends, strict=False)
+
 
 class PrefixTree:
     """Owned by the engine thread."""

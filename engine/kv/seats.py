@@ -381,9 +381,7 @@ class Seats:
         if stored.length <= seat.length:
             return
         self.store.use(stored, seat.belonging)
-        # The next segment may begin inside the one before it.
-        ends = [segment.start for segment in stored.segments[1:]] + [stored.length]
-        for segment, end in zip(stored.segments, ends, strict=True):
+        for segment, end in stored.steps():
             if end > seat.length:
                 seat.returning.append(Return(segment, end))
         self._protect_returning()

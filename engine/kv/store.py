@@ -109,10 +109,10 @@ class KVStore:
         owner = belonging.owner
         if owner:
             self._last_uses[owner] = now
-        for segment in match.segments:
+        for segment, end in match.steps():
             segment.last_used = now
             if owner:
-                num_used = min(match.length, segment.end) - segment.start
+                num_used = end - segment.start
                 segment.num_used[owner] = max(segment.num_used.get(owner, 0), num_used)
                 segment.is_durable |= belonging.is_durable
                 self._note_change(segment)
@@ -231,8 +231,9 @@ class KVStore:
                 segment.is_on_disk = True
         while self._unwritten and disk.num_pending_bytes < MAX_PENDING_BYTES and not self._notice:
             self._write(disk, next(iter(self._unwritten)))
-        changed = [segment for segment in self._changed if segment.key]
-        self._changed.clear()
+        # One whose parent is being written anew waits for the parent's name.
+        changed = [segment for segment in self._changed if segment.key and _has_parent(segment)]
+        self._changed.difference_update(changed)
         if changed:
             disk.update([_record(segment) for segment in changed])
         self._keep_disk_budget(disk)
@@ -364,8 +365,7 @@ class KVStore:
 
     def _write(self, disk: Disk, segment: Segment) -> None:
         del self._unwritten[segment]
-        parent = segment.parent
-        if segment.blob is None or (parent is not None and not parent.key):
+        if segment.blob is None or not _has_parent(segment):
             return
         segment.key = segment_key(
             disk.namespace, segment.prefix(), segment.start, segment.is_canonical
@@ -451,6 +451,11 @@ class KVStore:
             self._lose_key(segment)
             self._unwritten.pop(segment, None)
             self._changed.discard(segment)
+
+
+def _has_parent(segment: Segment) -> bool:
+    """What it stands on has a name on the disk."""
+    return segment.parent is None or bool(segment.parent.key)
 
 
 def _record(segment: Segment) -> StoredSegment:

@@ -1,0 +1,341 @@
+"""The store: budgets hold, what is found is right, and words that were deleted are gone."""
+
+import random
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pytest
+
+from engine.kv.segment import NOBODY, Belonging, Blob
+from engine.kv.store import KVStore
+from tests.fakes_disk import FakeDisk
+
+PIECE = 16
+TOKEN = 10
+"""Bytes that a token's KV takes here."""
+
+
+def kv_of(prefix: Sequence[int], start: int) -> Blob:
+    """KV that tells which tokens it is of, and after which."""
+    rows = [[sum(prefix[: i + 1]) % 251] * TOKEN for i in range(start, len(prefix))]
+    return np.array(rows, np.uint8).reshape(-1)
+
+
+def cut(blob: Blob, start: int, end: int, num_tokens: int) -> Blob | None:
+    assert blob.nbytes == (end - start) * TOKEN
+    return blob[: num_tokens * TOKEN].copy()
+
+
+class Shelf:
+    """A store with a clock, over a disk that can be taken away and put back."""
+
+    def __init__(self, ram: int = 100_000, disk: int = 100_000, can_cut: bool = True) -> None:
+        self.now = 1_000_000.0
+        self.disk = FakeDisk()
+        self._sizes = ram, disk, can_cut
+        self.store = self._new()
+        self.store.attach(self.disk, [])
+
+    def _new(self) -> KVStore:
+        ram, disk, can_cut = self._sizes
+        return KVStore(
+            can_cut=can_cut,
+            max_export_tokens=PIECE,
+            ram_budget=ram,
+            disk_budget=disk,
+            cut=cut,
+            clock=lambda: self.now,
+        )
+
+    def restart(self) -> None:
+        self.store.close(1.0)
+        self.store = self._new()
+        self.store.attach(self.disk, self.disk.open())
+        self.check()
+
+    def put(
+        self, token_ids: list[int], belonging: Belonging = NOBODY, *, is_canonical: bool = False
+    ) -> int:
+        self.now += 1
+        length = before = -1
+        while length < len(token_ids):
+            length = self.store.put(
+                token_ids,
+                len(token_ids),
+                lambda start, end: kv_of(token_ids[:end], start),
+                belonging,
+                is_canonical=is_canonical,
+            )
+            if length == before:
+                break
+            before = length
+        self.store.maintain()
+        self.check()
+        return length
+
+    def held(self, token_ids: list[int]) -> int:
+        """How much of it is found; its KV must be the right one."""
+        match = self.store.match(token_ids, len(token_ids))
+        for segment in match.segments:
+            blob = self.store.blob(segment)
+            if blob is None:
+                self.check()
+                return self.held(token_ids)
+            assert blob.tolist() == kv_of(segment.prefix(), segment.start).tolist()
+        return match.length
+
+    def check(self) -> None:
+        self.store.check()
+        usage = self.store.usage()
+        assert usage.ram_bytes <= usage.ram_budget
+        assert self.disk.num_bytes <= self._sizes[1]
+
+
+def durable(owner: str) -> Belonging:
+    return Belonging(owner=owner, is_durable=True)
+
+
+def chat(seed: int, length: int = 60, system: int = 20) -> list[int]:
+    """Conversations that begin alike, as under one system prompt."""
+    return [7] * system + random.Random(seed).choices(range(1, 200), k=length - system)
+
+
+def test_what_was_stored_is_found_and_what_was_not_is_not() -> None:
+    shelf = Shelf()
+    shelf.put(chat(1))
+    assert shelf.held(chat(1)) == 60
+    assert shelf.held(chat(2)) == 20
+    assert shelf.held([9] * 30) == 0
+
+
+def test_a_shared_beginning_takes_its_bytes_once() -> None:
+    shelf = Shelf()
+    shelf.put(chat(1))
+    shelf.put(chat(2))
+    assert shelf.store.usage().ram_bytes == (60 + 40) * TOKEN
+
+
+def test_a_restart_finds_what_may_reach_the_disk_and_nothing_else() -> None:
+    shelf = Shelf()
+    shelf.put(chat(1), durable("a"))
+    shelf.put(chat(2), Belonging(owner="temporary"))
+    shelf.put(chat(3))
+    shelf.restart()
+    assert shelf.held(chat(1)) == 60
+    assert shelf.held(chat(2)) == 20
+    assert shelf.held(chat(3)) == 20
+
+
+def test_an_ordinary_computation_never_stands_in_for_a_reproducible_one() -> None:
+    shelf = Shelf()
+    shelf.put(chat(1))
+    assert shelf.store.match(chat(1), 60, is_canonical=True).length == 0
+    shelf.put(chat(1)[:32], is_canonical=True)
+    assert shelf.store.match(chat(1), 60, is_canonical=True).length == 32
+    assert shelf.held(chat(1)) == 60
+
+
+def test_a_damaged_file_is_a_miss_and_its_conversation_is_stored_again() -> None:
+    shelf = Shelf()
+    shelf.put(chat(1), durable("a"))
+    shelf.restart()
+    second = shelf.store.match(chat(1), 60).segments[1]
+    shelf.disk.damage(second.key)
+    assert shelf.held(chat(1)) == 16
+    assert shelf.put(chat(1), durable("a")) == 60
+    shelf.restart()
+    assert shelf.held(chat(1)) == 60
+
+
+def test_damage_in_memory_is_a_miss() -> None:
+    shelf = Shelf()
+    shelf.put(chat(1))
+    blob = shelf.store.match(chat(1), 60).segments[2].blob
+    assert blob is not None
+    blob[3] ^= 1
+    assert shelf.held(chat(1)) == 32
+
+
+def test_memory_is_full_of_what_was_used_last() -> None:
+    shelf = Shelf(ram=100 * TOKEN)
+    for seed in range(10):
+        shelf.put(chat(seed, system=0))
+    assert shelf.held(chat(9, system=0)) == 60
+    assert shelf.held(chat(0, system=0)) == 0
+
+
+def test_the_shared_beginning_outlives_a_disk_filled_three_times() -> None:
+    shelf = Shelf(ram=200 * TOKEN, disk=400 * TOKEN)
+    for seed in range(30):
+        shelf.put(chat(seed), durable(f"chat {seed}"))
+    shelf.restart()
+    assert shelf.held(chat(99)) >= 16
+    assert shelf.held(chat(29)) == 60
+
+
+def test_the_branch_that_was_left_goes_before_older_conversations_do() -> None:
+    shelf = Shelf(ram=190 * TOKEN)
+    shelf.put(chat(5, system=0))
+    shelf.put([*chat(1)[:40], *[3] * 40], Belonging(owner="a"))
+    shelf.put([*chat(1)[:40], *[4] * 40], Belonging(owner="a"))
+    shelf.put(chat(6, length=30, system=0))
+    assert shelf.held([*chat(1)[:40], *[3] * 40]) < 80
+    assert shelf.held([*chat(1)[:40], *[4] * 40]) == 80
+    assert shelf.held(chat(5, system=0)) == 60
+
+
+def test_what_is_about_to_be_needed_is_not_evicted_for_something_else() -> None:
+    shelf = Shelf(ram=130 * TOKEN)
+    shelf.put(chat(1, system=0))
+    shelf.store.protect(shelf.store.match(chat(1, system=0), 60).segments)
+    shelf.put(chat(2, system=0))
+    shelf.put(chat(3, system=0))
+    assert shelf.held(chat(1, system=0)) == 60
+
+
+def test_a_deleted_conversation_is_gone_and_what_others_share_stays() -> None:
+    shelf = Shelf()
+    shelf.put(chat(1), durable("a"))
+    shelf.put(chat(2), durable("b"))
+    shelf.store.forget("a")
+    shelf.check()
+    assert shelf.held(chat(1)) == 20
+    assert shelf.held(chat(2)) == 60
+    shelf.restart()
+    assert shelf.held(chat(1)) == 20
+    assert shelf.held(chat(2)) == 60
+    words = set(chat(1)[20:]) - set(chat(2))
+    left = {token for row in shelf.disk.rows.values() for token in row.token_ids}
+    assert words and not words & left
+
+
+def test_deleting_a_branch_leaves_the_paths_that_are_kept() -> None:
+    shelf = Shelf()
+    shelf.put([*chat(1)[:40], *[3] * 40], durable("a"))
+    shelf.put([*chat(1)[:40], *[4] * 40], durable("a"))
+    shelf.store.forget("a", [[*chat(1)[:40], *[4] * 40]])
+    shelf.check()
+    shelf.restart()
+    assert shelf.held([*chat(1)[:40], *[3] * 40]) == 40
+    assert shelf.held([*chat(1)[:40], *[4] * 40]) == 80
+
+
+def test_what_was_deleted_while_the_app_was_away_goes_at_the_next_start() -> None:
+    shelf = Shelf()
+    shelf.put(chat(1), durable("a"))
+    shelf.put(chat(2), durable("b"))
+    shelf.restart()
+    shelf.store.retain(["b"])
+    shelf.check()
+    assert shelf.held(chat(1)) == 20
+    assert shelf.held(chat(2)) == 60
+
+
+def test_a_full_disk_is_said_once_and_costs_nothing_but_the_disk() -> None:
+    shelf = Shelf()
+    shelf.disk.error = "The disk is full."
+    shelf.put(chat(1), durable("a"))
+    shelf.put(chat(2), durable("a"))
+    assert shelf.store.usage().notice == "The disk is full."
+    assert shelf.held(chat(1)) == 60
+
+
+def test_a_slow_disk_holds_up_nobody_and_gets_everything_in_the_end() -> None:
+    shelf = Shelf()
+    shelf.disk.is_slow = True
+    for seed in range(5):
+        shelf.put(chat(seed), durable(f"chat {seed}"))
+    assert shelf.disk.num_bytes == 0
+    assert shelf.store.is_writing
+    shelf.restart()
+    assert all(shelf.held(chat(seed)) == 60 for seed in range(5))
+
+
+def test_other_models_make_room_first() -> None:
+    shelf = Shelf(disk=200 * TOKEN)
+    shelf.disk.other_bytes = 150 * TOKEN
+    shelf.put(chat(1), durable("a"))
+    shelf.put(chat(2, system=0), durable("b"))
+    assert shelf.disk.other_bytes <= 80 * TOKEN
+    assert shelf.held(chat(1)) == 60
+
+
+def test_a_failed_computation_costs_only_what_nobody_else_uses() -> None:
+    shelf = Shelf()
+    shelf.put(chat(1), durable("a"))
+    shelf.put(chat(2), durable("b"))
+    shelf.store.distrust(chat(1), durable("a"))
+    shelf.check()
+    assert shelf.held(chat(1)) < 60
+    assert shelf.held(chat(2)) == 60
+
+
+def test_a_smaller_budget_holds_at_once() -> None:
+    shelf = Shelf()
+    for seed in range(5):
+        shelf.put(chat(seed))
+    shelf.store.limit(50 * TOKEN, 100_000)
+    assert shelf.store.usage().ram_bytes <= 50 * TOKEN
+    shelf.store.check()
+
+
+@pytest.mark.parametrize("can_cut", [True, False], ids=["ranges", "states"])
+@pytest.mark.parametrize("seed", range(5))
+def test_a_random_history_never_gives_wrong_kv_nor_breaks_a_budget(
+    seed: int, can_cut: bool
+) -> None:
+    choose = random.Random(seed)
+    shelf = Shelf(ram=300 * TOKEN, disk=600 * TOKEN, can_cut=can_cut)
+    known: dict[str, list[list[int]]] = {}
+
+    def new_tokens() -> list[int]:
+        paths = [path for each in known.values() for path in each]
+        base = choose.choice(paths) if paths and choose.random() < 0.7 else [7] * 10
+        return base[: choose.randrange(len(base) + 1)] + choose.choices(range(4), k=20)
+
+    actions: list[Callable[[], object]] = []
+
+    def put() -> None:
+        owner = choose.choice("abcdef")
+        token_ids = new_tokens()
+        shelf.put(
+            token_ids,
+            Belonging(owner=owner, is_durable=choose.random() < 0.8),
+            is_canonical=choose.random() < 0.2,
+        )
+        known.setdefault(owner, []).append(token_ids)
+
+    def forget() -> None:
+        owner = choose.choice("abcdef")
+        paths = known.pop(owner, [])
+        shelf.store.forget(owner)
+        for path in paths:
+            others = [other for each in known.values() for other in each]
+            shared = max((common(path, other) for other in others), default=0)
+            assert shelf.store.match(path, len(path)).length <= shared
+
+    def damage() -> None:
+        if shelf.disk.files:
+            shelf.disk.damage(choose.choice(sorted(shelf.disk.files)))
+
+    def lag() -> None:
+        shelf.disk.is_slow = not shelf.disk.is_slow
+        if not shelf.disk.is_slow:
+            shelf.disk.work()
+
+    actions = [put, put, put, put, lambda: shelf.held(new_tokens()), forget, damage, lag]
+    for number in range(400):
+        choose.choice(actions)()
+        shelf.store.maintain()
+        shelf.store.check()
+        if number % 50 == 49:
+            shelf.restart()
+            shelf.store.retain(known)
+            shelf.store.check()
+
+
+def common(one: list[int], other: list[int]) -> int:
+    return next(
+        (i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b),
+        min(len(one), len(other)),
+    )
