@@ -26,7 +26,7 @@ from typing import Self
 from engine.engine import Engine, RequestFailure
 from engine.errors import EngineDead, InglenookError, PromptTooLong, UsageError
 from engine.kv.store import KVUsage
-from engine.request import Request, RequestOptions, RequestOutput
+from engine.request import IN_FRONT, Request, RequestOptions, RequestOutput
 from engine.sampling_params import SamplingParams
 
 logger = logging.getLogger(__name__)
@@ -183,7 +183,7 @@ class AsyncEngine:
         self,
         prompt: list[int],
         params: SamplingParams,
-        options: RequestOptions = RequestOptions(),  # noqa: B008 - a frozen value
+        options: RequestOptions = IN_FRONT,
     ) -> OutputStream:
         """Queue a request. Raises PromptTooLong or UsageError before anything is queued."""
         if not prompt:

@@ -55,6 +55,10 @@ class RequestOptions:
         return self.is_background or self.is_preparation
 
 
+IN_FRONT = RequestOptions()
+"""Somebody waits for it, and it leaves its KV to whoever continues it."""
+
+
 @dataclass(slots=True, eq=False)
 class Request:
     """What the scheduler knows about one generation.
@@ -71,7 +75,7 @@ class Request:
 
     token_ids: list[int]
     params: SamplingParams
-    options: RequestOptions = RequestOptions()
+    options: RequestOptions = IN_FRONT
     request_id: int = field(default_factory=lambda: next(_request_ids))
     status: RequestStatus = RequestStatus.WAITING
     sequence_id: int | None = None

@@ -157,9 +157,7 @@ class Scheduler:
     def _may_join(self, request: Request) -> bool:
         if not self._running:
             return True
-        return not (
-            request.options.is_reproducible or self._running[0].options.is_reproducible
-        )
+        return not (request.options.is_reproducible or self._running[0].options.is_reproducible)
 
     def _bring_back(self) -> None:
         """KV from the store, in pieces while others write."""

@@ -121,9 +121,7 @@ class FakeMemory:
         filling = np.zeros((end - start) * BYTES_PER_TOKEN, np.uint8)
         return np.concatenate([np.asarray(tokens[:end], np.int32).view(np.uint8), filling])
 
-    def restore(
-        self, sequence_id: int, blob: Blob, start: int, end: int, num_tokens: int
-    ) -> bool:
+    def restore(self, sequence_id: int, blob: Blob, start: int, end: int, num_tokens: int) -> bool:
         held = self.length(sequence_id)
         assert start <= held < num_tokens <= end, "a hole, or nothing to restore"
         assert self.num_unused >= end - start, "no room for the blob"
@@ -283,6 +281,8 @@ def fake_config(
     running: int = 4,
     sequences: int = 6,
     batch: int = 32,
+    ram: int = 1_000_000,
+    disk: int = 1_000_000,
 ) -> EngineConfig:
     return EngineConfig(
         model_path=Path("fake.gguf"),
@@ -290,6 +290,8 @@ def fake_config(
         max_running=running,
         max_sequences=sequences,
         max_batch_tokens=batch,
+        kv_ram_bytes=ram,
+        kv_disk_bytes=disk,
     )
 
 

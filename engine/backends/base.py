@@ -91,9 +91,7 @@ class KVMemory(Protocol):
         """A copy of the KV of the tokens [start, end). None: it could not be had."""
         ...
 
-    def restore(
-        self, sequence_id: int, blob: Blob, start: int, end: int, num_tokens: int
-    ) -> bool:
+    def restore(self, sequence_id: int, blob: Blob, start: int, end: int, num_tokens: int) -> bool:
         """Let the sequence hold `num_tokens`, from a blob of the tokens [start, end).
 
         It holds some number in [start, num_tokens) before; what it holds stays as it is. While

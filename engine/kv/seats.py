@@ -12,7 +12,7 @@ what leaves the cells goes there first.
 
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from time import perf_counter
 
@@ -24,7 +24,7 @@ from engine.batch import GRID_TOKENS
 from engine.kv.cell_pool import CellPool
 from engine.kv.policy import worth
 from engine.kv.prefix_tree import Match
-from engine.kv.segment import NOBODY, Belonging, Blob, Segment
+from engine.kv.segment import NOBODY, Blob, Segment
 from engine.kv.store import KVStore
 from engine.request import Request
 

@@ -29,9 +29,7 @@ class StateShelf:
     def match(self, token_ids: Sequence[int], limit: int) -> Match:
         """The longest state after a beginning of `token_ids[:limit]`."""
         wanted = tuple(token_ids[:limit])
-        fitting = [
-            state for state in self._states if wanted[: state.num_tokens] == state.token_ids
-        ]
+        fitting = [state for state in self._states if wanted[: state.num_tokens] == state.token_ids]
         if not fitting:
             return Match()
         longest = max(fitting, key=lambda state: state.num_tokens)

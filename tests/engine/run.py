@@ -6,7 +6,8 @@ from dataclasses import replace
 from engine.config import EngineConfig
 from engine.engine import Engine, RequestFailure
 from engine.errors import EngineError
-from engine.request import FinishReason, Request, RequestOutput
+from engine.metrics import Timings
+from engine.request import IN_FRONT, FinishReason, Request, RequestOptions, RequestOutput
 from engine.sampling_params import SamplingParams
 from tests.fakes import FakeBackend, answer_alone, fake_config
 
@@ -39,9 +40,13 @@ class EngineRun:
         self.num_steps = 0
 
     def submit(
-        self, prompt: Sequence[int], params: SamplingParams = GREEDY, **changes: object
+        self,
+        prompt: Sequence[int],
+        params: SamplingParams = GREEDY,
+        options: RequestOptions = IN_FRONT,
+        **changes: object,
     ) -> int:
-        request = Request(list(prompt), replace(params, **changes))
+        request = Request(list(prompt), replace(params, **changes), options)
         number = request.request_id
         self.requests[number] = request
         self.prompts[number] = list(prompt)
@@ -79,15 +84,28 @@ class EngineRun:
         """All of the answer, or the beginning of it when it was aborted or failed."""
         expected = self.expected(number)
         given = self.tokens[number]
-        if number in self.errors or self.last[number].finish_reason is FinishReason.ABORT:
+        if self.requests[number].options.is_preparation:
+            assert not given
+        elif number in self.errors or self.last[number].finish_reason is FinishReason.ABORT:
             assert given == expected[: len(given)]
         else:
             assert given == expected
 
-    def cached_tokens(self, number: int) -> int:
+    def timings(self, number: int) -> Timings:
         timings = self.last[number].timings
         assert timings is not None
-        return timings.cached_tokens
+        return timings
+
+    def cached_tokens(self, number: int) -> int:
+        return self.timings(number).cached_tokens
+
+    def rest(self, limit: int = 2000) -> None:
+        """Until nothing is left to do that nobody waits for."""
+        for _ in range(limit):
+            if self.engine.maintain() != 0.0:
+                return
+            self.engine.check()
+        raise AssertionError("never at rest")
 
     def _take(self, output: RequestOutput | RequestFailure) -> None:
         number = output.request_id

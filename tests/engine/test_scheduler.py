@@ -6,11 +6,13 @@ import pytest
 
 from engine.backends.base import StepFailure
 from engine.kv.seats import Seats
-from engine.request import FinishReason, Request
+from engine.kv.segment import Belonging
+from engine.request import FinishReason, Request, RequestOptions
 from engine.sampling_params import SamplingParams
 from engine.scheduler import MIN_PIECE_TOKENS, Scheduler
 from tests.engine.run import GREEDY, EngineRun
 from tests.fakes import FakeMemory, fake_config
+from tests.fakes_disk import FakeDisk
 
 
 def scheduler(*, cells: int = 1024, running: int = 4, batch: int = 64) -> Scheduler:
@@ -137,10 +139,23 @@ def test_nobody_is_admitted_after_a_preemption_until_somebody_has_left() -> None
         run.check_answer(number)
 
 
+OWNERS = ("", "a", "b", "c")
+
+
+def any_options(choose: random.Random) -> RequestOptions:
+    return RequestOptions(
+        belonging=Belonging(owner=choose.choice(OWNERS), is_durable=choose.random() < 0.5),
+        is_background=choose.random() < 0.1,
+        is_preparation=choose.random() < 0.1,
+        is_reproducible=choose.random() < 0.1,
+    )
+
+
 @pytest.mark.parametrize("can_cut", [True, False], ids=["fork", "no-fork"])
 @pytest.mark.parametrize("seed", range(4))
 def test_whatever_happens_every_answer_is_the_one_given_alone(seed: int, can_cut: bool) -> None:
-    """Chats that continue, branch, repeat and give up, in too few cells, over failing steps."""
+    """Chats that continue, branch, repeat, give up and are deleted, some in the background and some
+    alone, in too few cells and too little memory, over failing steps and a failing disk."""
     choose = random.Random(seed)
     run = EngineRun(
         fake_config(
@@ -148,9 +163,13 @@ def test_whatever_happens_every_answer_is_the_one_given_alone(seed: int, can_cut
             running=choose.choice([2, 4, 8]),
             sequences=8,
             batch=choose.choice([32, 64, 256]),
+            ram=choose.choice([0, 20_000, 200_000]),
+            disk=choose.choice([10_000, 1_000_000]),
         ),
         can_cut=can_cut,
     )
+    disk = FakeDisk()
+    run.engine.attach_disk(disk, [])
     chats = [choose.choices(range(256), k=choose.randrange(10, 60)) for _ in range(3)]
     for _ in range(2000):
         if len(run.open) < 10 and choose.random() < 0.3:
@@ -162,6 +181,7 @@ def test_whatever_happens_every_answer_is_the_one_given_alone(seed: int, can_cut
                 prompt,
                 GREEDY,
                 temperature=choose.choice([0.0, 0.0, 1.0]),
+                options=any_options(choose),
                 seed=choose.randrange(100),
                 max_tokens=choose.choice([1, 2, 10, 60]),
                 ignore_eos=choose.random() < 0.5,
@@ -175,6 +195,13 @@ def test_whatever_happens_every_answer_is_the_one_given_alone(seed: int, can_cut
             )
         if choose.random() < 0.005:
             run.runner.failures[run.runner.num_steps] = StepFailure.BROKEN
+        if choose.random() < 0.01:
+            run.engine.forget(choose.choice(OWNERS))
+        if choose.random() < 0.3:
+            run.engine.maintain()
+            run.engine.check()
+        if disk.files and choose.random() < 0.02:
+            disk.damage(choose.choice(sorted(disk.files)))
         if run.engine.has_work:
             run.step()
         for number in run.ended[-2:]:
@@ -182,5 +209,7 @@ def test_whatever_happens_every_answer_is_the_one_given_alone(seed: int, can_cut
                 chats.append(run.prompts[number] + run.tokens[number])
     run.finish()
     assert len(run.ended) > 100
+    if run.engine.kv_usage().ram_budget:
+        assert sum(run.requests[number].num_restored_tokens for number in run.ended) > 500
     for number in run.ended:
         run.check_answer(number)

@@ -35,7 +35,8 @@ def test_two_conversations_with_one_beginning_store_it_once() -> None:
     put(tree, [1] * 20)
     put(tree, [1] * 11 + [2] * 9)
     assert sum(segment.num_tokens for segment in tree) == 20 + 9
-    assert [segment.start for segment in tree.match([1] * 11 + [2] * 9, 20).segments] == [0, 8, 11, 16]
+    path = tree.match([1] * 11 + [2] * 9, 20).segments
+    assert [segment.start for segment in path] == [0, 8, 11, 16]
 
 
 def test_a_branch_begins_inside_a_segment_and_leaves_it_whole() -> None:
