@@ -25,7 +25,7 @@ UI_LIBRARIES = {"gradio", "gradio_client", "fastapi", "starlette", "uvicorn"}
 # A library's errors and oddities are dealt with in its home, and nowhere else.
 HOMES: dict[str, tuple[str, ...]] = {
     "llama_cpp": ("engine/backends/llama_cpp/",),
-    "sqlite3": ("app/history/",),
+    "sqlite3": ("app/history/", "engine/kv/segment_index.py"),
     "sqlite_utils": ("app/history/",),
     "gradio": ("app/ui/", "app/web/"),
 }

@@ -55,11 +55,16 @@ class Disk(Protocol):
 
     @property
     def namespace(self) -> bytes:
-        """Begins every key; differs whenever KV is not interchangeable."""
+        """32 bytes that go into every key; they differ whenever KV is not interchangeable."""
         ...
 
     def open(self) -> Sequence[StoredSegment]:
-        """What is there, parents before children. Leftovers of a killed process are removed."""
+        """What is there, parents before children. Leftovers of a killed process are removed.
+
+        Raises HomeError with a sentence for the user when the folder cannot be used, is in use,
+        or cannot be written. Then there is no disk; everything else works without one. Faults
+        that come later are told by `poll`.
+        """
         ...
 
     def write(self, segment: StoredSegment, blob: Blob) -> None:
@@ -80,12 +85,13 @@ class Disk(Protocol):
         ...
 
     def prefetch(self, keys: Sequence[bytes]) -> None:
-        """These will be read next, in this order; earlier wishes are void."""
+        """These are read next, in this order: begin with what comes first. Nothing needs it;
+        a new call takes the place of the one before."""
         ...
 
     def read(self, key: bytes) -> Blob | None:
         """The blob, checked against its checksum and its key. None: it is gone or damaged, and
-        has been removed. Valid until the next but one `read`."""
+        its removal is queued. Valid until the next but one `read`, or `close`."""
         ...
 
     def poll(self) -> list[Written]:

@@ -1,0 +1,258 @@
+"""What the files of the disk tier hold, in SQLite, so that none is opened at the start.
+
+Only this file knows SQLite. Its errors leave as OSError, as those of the files do; an index that
+cannot be believed is `IndexDamaged`, and is made anew from the files.
+"""
+
+import errno
+import json
+import os
+import sqlite3
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from xxhash import xxh3_64_digest
+
+from engine.kv.disk import StoredSegment
+
+SCHEMA_VERSION = 1
+BUSY_SECONDS = 2.0
+
+_SCHEMA = """
+create table segment (
+    namespace blob not null,
+    key blob not null,
+    parent_key blob not null,
+    start integer not null,
+    token_ids blob not null,
+    is_canonical integer not null,
+    num_used blob not null,
+    last_used real not null,
+    num_bytes integer not null,
+    checksum blob not null,
+    num_file_bytes integer not null,
+    row_checksum blob not null,
+    primary key (namespace, key)
+)
+"""
+
+_ERRNO = {
+    sqlite3.SQLITE_FULL: errno.ENOSPC,
+    sqlite3.SQLITE_BUSY: errno.EBUSY,
+    sqlite3.SQLITE_LOCKED: errno.EBUSY,
+    sqlite3.SQLITE_READONLY: errno.EROFS,
+}
+
+
+# The statements are ours and right: an error in one means that the tables are not ours.
+_DAMAGED = (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_ERROR)
+
+
+class IndexDamaged(OSError):
+    """It is no database, or one of another version, or its parts do not fit together."""
+
+
+@dataclass(frozen=True, slots=True)
+class IndexedFile:
+    """A row without its tokens. Whoever lists files reads no more than this."""
+
+    namespace: bytes
+    key: bytes
+    num_bytes: int
+    """Of the whole file."""
+    last_used: float
+
+
+class SegmentIndex:
+    """Owned by one thread at a time. Nobody else can open the same file meanwhile."""
+
+    def __init__(self, path: Path) -> None:
+        """Open it, or make an empty one. Raises IndexDamaged; OSError: EBUSY when it is in use."""
+        self.path = path
+        # SQLite would let others read a file that it makes itself.
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+        with _errors(path):
+            self._db = sqlite3.connect(path, timeout=BUSY_SECONDS, check_same_thread=False)
+        try:
+            with _errors(path):
+                self._prepare()
+        except OSError:
+            self._db.close()
+            raise
+
+    def _prepare(self) -> None:
+        db = self._db
+        # One process writes at a time, and the lock goes away with it, however it ends.
+        db.execute("pragma locking_mode = exclusive")
+        # What was deleted must not stay in the pages that it lay in.
+        db.execute("pragma secure_delete = on")
+        db.execute("pragma journal_mode = wal")
+        db.execute("pragma synchronous = normal")
+        db.execute("begin immediate")
+        (version,) = db.execute("pragma user_version").fetchone()
+        (num_tables,) = db.execute("select count(*) from sqlite_master").fetchone()
+        if version == 0 and num_tables == 0:
+            db.execute(_SCHEMA)
+            db.execute(f"pragma user_version = {SCHEMA_VERSION}")
+        elif version != SCHEMA_VERSION:
+            raise IndexDamaged(errno.EINVAL, f"version {version}, not {SCHEMA_VERSION}")
+        elif (verdict := db.execute("pragma quick_check(1)").fetchone()[0]) != "ok":
+            raise IndexDamaged(errno.EINVAL, verdict)
+        db.commit()
+
+    @property
+    def num_bytes(self) -> int:
+        """Of the database and what belongs to it."""
+        return sum(_size(path) for path in index_files(self.path))
+
+    def files(self) -> list[IndexedFile]:
+        """All rows of all namespaces, the least recently used first."""
+        with _errors(self.path):
+            rows = self._db.execute(
+                "select namespace, key, num_file_bytes, last_used from segment order by last_used"
+            ).fetchall()
+        return [IndexedFile(*row) for row in rows]
+
+    def segments(self, namespace: bytes) -> Iterator[StoredSegment]:
+        """The sound rows of one namespace, in no order."""
+        with _errors(self.path):
+            rows = self._db.execute(
+                "select key, parent_key, start, token_ids, is_canonical, num_used, last_used,"
+                " num_bytes, checksum, row_checksum from segment where namespace = ?",
+                (namespace,),
+            ).fetchall()
+        for *values, row_checksum in rows:
+            if _row_checksum(*values) == row_checksum:
+                yield _segment(*values)
+
+    def put(self, namespace: bytes, segment: StoredSegment, num_file_bytes: int) -> None:
+        values = _values(segment)
+        with _errors(self.path):
+            self._db.execute(
+                "insert or replace into segment (namespace, key, parent_key, start, token_ids,"
+                " is_canonical, num_used, last_used, num_bytes, checksum, row_checksum,"
+                " num_file_bytes) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                (namespace, *values, _row_checksum(*values), num_file_bytes),
+            )
+
+    def update(self, namespace: bytes, segments: Iterable[StoredSegment]) -> None:
+        """Note what may change. Segments that have no row get none."""
+        rows = [
+            (values[1], values[5], values[6], _row_checksum(*values), namespace, values[0])
+            for values in map(_values, segments)
+        ]
+        with _errors(self.path):
+            self._db.executemany(
+                "update segment set parent_key = ?, num_used = ?, last_used = ?, row_checksum = ?"
+                " where namespace = ? and key = ?",
+                rows,
+            )
+
+    def delete(self, names: Iterable[tuple[bytes, bytes]]) -> None:
+        """Remove rows by namespace and key."""
+        with _errors(self.path):
+            self._db.executemany("delete from segment where namespace = ? and key = ?", names)
+
+    def commit(self) -> None:
+        with _errors(self.path):
+            self._db.commit()
+
+    def rollback(self) -> None:
+        with suppress(sqlite3.Error):
+            self._db.rollback()
+
+    def scrub(self) -> None:
+        """After a commit: the log of changes holds what was deleted, so empty it."""
+        with _errors(self.path):
+            self._db.execute("pragma wal_checkpoint(truncate)").fetchone()
+
+    def close(self) -> None:
+        """What was not committed is forgotten."""
+        with suppress(sqlite3.Error):
+            self._db.close()
+
+
+def open_index(path: Path) -> SegmentIndex:
+    """The index of a folder; an empty one when it is missing or damaged. Raises OSError."""
+    try:
+        return SegmentIndex(path)
+    except IndexDamaged:
+        remove_index(path)
+        return SegmentIndex(path)
+
+
+def remove_index(path: Path) -> None:
+    for each in index_files(path):
+        each.unlink(missing_ok=True)
+
+
+def index_files(path: Path) -> tuple[Path, ...]:
+    return tuple(path.with_name(path.name + suffix) for suffix in ("", "-wal", "-shm", "-journal"))
+
+
+def _values(
+    segment: StoredSegment,
+) -> tuple[bytes, bytes, int, bytes, int, bytes, float, int, bytes]:
+    return (
+        segment.key,
+        segment.parent_key,
+        segment.start,
+        np.array(segment.token_ids, "<i4").tobytes(),
+        int(segment.is_canonical),
+        json.dumps(dict(segment.num_used)).encode(),
+        segment.last_used,
+        segment.num_bytes,
+        # SQLite's integers have a sign.
+        segment.checksum.to_bytes(8, "little"),
+    )
+
+
+def _segment(
+    key: bytes,
+    parent_key: bytes,
+    start: int,
+    token_ids: bytes,
+    is_canonical: int,
+    num_used: bytes,
+    last_used: float,
+    num_bytes: int,
+    checksum: bytes,
+) -> StoredSegment:
+    return StoredSegment(
+        key=key,
+        parent_key=parent_key,
+        start=start,
+        token_ids=tuple(np.frombuffer(token_ids, "<i4").tolist()),
+        is_canonical=bool(is_canonical),
+        num_used=json.loads(num_used),
+        last_used=last_used,
+        num_bytes=num_bytes,
+        checksum=int.from_bytes(checksum, "little"),
+    )
+
+
+def _row_checksum(*values: object) -> bytes:
+    # Tokens that a bad block changed would give a conversation the KV of other words.
+    return xxh3_64_digest(repr(values).encode())
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0
+
+
+@contextmanager
+def _errors(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except sqlite3.Error as error:
+        # Only the lower byte names the kind.
+        code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
+        if code in _DAMAGED:
+            raise IndexDamaged(errno.EINVAL, str(error), str(path)) from error
+        raise OSError(_ERRNO.get(code, errno.EIO), str(error), str(path)) from error
