@@ -165,7 +165,7 @@ class Engine:
         for item in batch.scheduled:
             request = item.request
             request.num_computed_tokens += item.num_scheduled_tokens
-            if request.num_computed_tokens == request.num_prompt_tokens - 1:
+            if not self._seats.can_cut:
                 self._seats.checkpoint(request)
         if not batch.is_decode:
             self._scheduler.learn_speed(batch.num_tokens, seconds)

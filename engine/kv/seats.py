@@ -200,10 +200,15 @@ class Seats:
         request.num_computed_tokens = num_tokens
 
     def checkpoint(self, request: Request) -> None:
-        """Store the state as it is now, where a state cannot be cut back to this place later."""
+        """Store a state that cannot be cut back later, where the next prompt may want it: before
+        the last token of this one, for another answer."""
         seat = self._seat_of(request)
-        if not self._memory.can_cut and seat.length >= MIN_STORE_TOKENS:
-            self._save(seat, seat.length)
+        place = request.num_prompt_tokens - 1
+        if request.options.is_reproducible:
+            place -= place % GRID_TOKENS
+            seat.num_canonical = min(seat.length, place)
+        if seat.length == place >= MIN_STORE_TOKENS:
+            self._save(seat, place)
 
     def release(self, request: Request) -> None:
         """The request leaves; what it computed stays for whoever continues it."""
