@@ -142,7 +142,7 @@ class Engine:
 
     def retain(self, owners: Iterable[str]) -> None:
         """Remove from every tier what belongs to somebody else."""
-        self._seats.store.retain(owners)
+        self._seats.retain(owners)
 
     def close(self) -> None:
         """Store what may outlive the process, for some seconds at most, and free the model."""

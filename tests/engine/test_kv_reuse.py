@@ -287,7 +287,7 @@ def test_reproducible_pieces_are_the_same_whoever_else_is_there() -> None:
 def test_idle_chats_leave_the_cells_while_somebody_writes_and_return_unread(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("engine.kv.seats.MAX_IDLE_CELLS", 100)
+    monkeypatch.setattr("engine.kv.tiers.MAX_IDLE_CELLS", 100)
     talk = Talk()
     histories = [talk.turn(talk.words(80), 5)[1] for _ in range(6)]
     number = talk.run.submit(talk.words(30), max_tokens=120)
