@@ -12,10 +12,20 @@ import numpy as np
 import psutil
 from numpy.typing import NDArray
 
+from engine.backends.base import StepFailure
 from engine.backends.llama_cpp.library import bindings, collected_log
 from engine.backends.llama_cpp.model import LlamaModel
+from engine.backends.llama_cpp.state_blob import StateShape
+from engine.backends.llama_cpp.step_batch import Part, StepBatch
 from engine.clock import Spent
 from engine.errors import OutOfMemory
+from engine.kv.segment import Blob
+
+MAX_TWINS = 127
+"""llama.cpp knows 256 sequences: the scratch, and two for each of these."""
+
+_BYTES = ctypes.POINTER(ctypes.c_uint8)
+_FAILURES = {1: StepFailure.NO_ROOM, 2: StepFailure.ABORTED}
 
 
 class BrokenCall(Exception):
@@ -26,17 +36,34 @@ class LlamaContext:
     """Owned by the engine thread. `kv_unified`: every sequence may use every cell.
 
     Flash attention is on: without it a short conversation slows down with what others hold.
+
+    # [0, num_sequences)  the sequences of the contract
+    # num_sequences       the scratch: a range of tokens on its way in or out; empty between calls
+    # above               with a sliding window, a twin of each: it holds the same cells
     """
 
     def __init__(
         self, model: LlamaModel, *, num_cells: int, num_sequences: int, max_batch_tokens: int
     ) -> None:
         self._model = model
+        self._num_sequences = num_sequences
+        self._twin_offset = 0
+        num_ids = num_sequences
+        if self.can_cut:
+            num_ids += 1
+            if model.window_tokens:
+                # llama.cpp gives away cells that have left the window, unless two sequences hold
+                # them; without them a fork or a cut further back would miss what it looks at.
+                self._num_sequences = min(num_sequences, MAX_TWINS)
+                self._twin_offset = self._num_sequences + 1
+                num_ids = 2 * self._num_sequences + 1
         _check_memory(model, num_cells)
         params = bindings.llama_context_default_params()
         params.n_ctx = num_cells
         params.n_batch = params.n_ubatch = max_batch_tokens
-        params.n_seq_max = num_sequences
+        # No step has more rows of logits than there are sequences; llama.cpp would reserve
+        # memory for one of each token, and insists on one for each sequence.
+        params.n_seq_max = params.n_outputs_max = num_ids
         params.kv_unified = True
         params.flash_attn_type = 1
         # The whole window of a sliding layer is kept, so that a fork finds every cell.
@@ -51,14 +78,18 @@ class LlamaContext:
                 )
         self._memory = bindings.llama_get_memory(self._pointer)
         self._num_cells: int = bindings.llama_n_ctx(self._pointer)
-        self._num_sequences = num_sequences
-        self._max_batch_tokens: int = min(max_batch_tokens, bindings.llama_n_batch(self._pointer))
         self._num_vocabulary = model.vocabulary.num_tokens
         self._num_rows = 0
+        self._shape = StateShape(
+            has_attention=self.can_cut or model.is_hybrid, is_recurrent=not self.can_cut
+        )
         self.computing = Spent()
         self._logits_place = (0, 0)
         self._logits: NDArray[np.float32] = np.empty((0, 0), np.float32)
-        self._make_batch()
+        self._batch = StepBatch(
+            min(max_batch_tokens, bindings.llama_n_batch(self._pointer)),
+            twin_offset=self._twin_offset,
+        )
         self._install_abort_flag()
 
     @property
@@ -73,81 +104,130 @@ class LlamaContext:
     def can_cut(self) -> bool:
         return not self._model.is_recurrent
 
+    @property
+    def max_export_tokens(self) -> int:
+        # llama.cpp leaves out what the last token of the range does not see.
+        return self._model.window_tokens or self._num_cells
+
+    @property
+    def namespace(self) -> bytes:
+        return b""
+
     def length(self, sequence_id: int) -> int:
         self._check_sequence(sequence_id)
-        return int(bindings.llama_memory_seq_pos_max(self._memory, sequence_id)) + 1
+        return self._end(sequence_id)
 
     def fork(self, source: int, target: int, num_tokens: int) -> None:
         if self.length(source) < num_tokens or self.length(target) != 0:
             raise BrokenCall(f"fork {source} -> {target} at {num_tokens}")
-        bindings.llama_memory_seq_cp(self._memory, source, target, 0, num_tokens)
+        self._share(source, target, 0, num_tokens)
         if self.length(target) != num_tokens:
             raise BrokenCall(f"fork {source} -> {target} gave {self.length(target)} tokens")
 
     def truncate(self, sequence_id: int, num_tokens: int) -> bool:
         self._check_sequence(sequence_id)
-        return bool(bindings.llama_memory_seq_rm(self._memory, sequence_id, num_tokens, -1))
+        return self._remove(sequence_id, num_tokens)
 
     def free(self, sequence_id: int) -> None:
         self._check_sequence(sequence_id)
-        bindings.llama_memory_seq_rm(self._memory, sequence_id, -1, -1)
+        self._remove(sequence_id, 0)
 
     def clear(self) -> None:
         self._check_open()
         bindings.llama_memory_clear(self._memory, True)
 
+    def export(self, sequence_id: int, start: int, end: int) -> Blob | None:
+        length = self.length(sequence_id)
+        if not 0 <= start < end <= length:
+            return None
+        if not self.can_cut:
+            return self._state(sequence_id, start, end) if (start, end) == (0, length) else None
+        if end - start > self.max_export_tokens:
+            return None
+        bindings.llama_memory_seq_cp(self._memory, sequence_id, self._scratch, start, end)
+        blob = self._state(self._scratch, start, end)
+        self._remove(self._scratch, 0)
+        return blob
+
+    def restore(self, sequence_id: int, blob: Blob, start: int, end: int, num_tokens: int) -> bool:
+        held = self.length(sequence_id)
+        if not start <= held < num_tokens <= end:
+            return False
+        if not self.can_cut:
+            is_whole = held == start == 0 and num_tokens == end
+            return is_whole and self._read(sequence_id, blob, start, end)
+        if held and bindings.llama_memory_seq_pos_min(self._memory, sequence_id) != 0:
+            return False
+        if not self._read(self._scratch, blob, start, end):
+            return False
+        self._share(self._scratch, sequence_id, held, num_tokens)
+        self._remove(self._scratch, 0)
+        if self._end(sequence_id) == num_tokens:
+            return True
+        self._remove(sequence_id, held)
+        return False
+
+    def cut(self, blob: Blob, start: int, end: int, num_tokens: int) -> Blob | None:
+        self._check_open()
+        if not self.can_cut or not 0 < num_tokens <= end - start:
+            return None
+        if not self._read(self._scratch, blob, start, end):
+            return None
+        self._remove(self._scratch, start + num_tokens)
+        shorter = self._state(self._scratch, start, start + num_tokens)
+        self._remove(self._scratch, 0)
+        return shorter
+
     def set_threads(self, count: int) -> None:
         self._check_open()
         bindings.llama_set_n_threads(self._pointer, count, count)
 
-    def decode(self, parts: list[tuple[int, int, list[int], bool]]) -> int:
-        """Compute `(sequence_id, first_position, token_ids, wants_logits)`, each sequence once.
+    def decode(self, parts: list[Part]) -> StepFailure | None:
+        """Compute the parts, each sequence at most once. None: done.
 
-        Logits are kept for the last token of the parts that want them, in their order. Returns
-        llama.cpp's code: 0 done, 1 no cells (nothing changed), 2 aborted, below 0 failed. After
-        an abort each sequence holds a beginning that is right, which may be nothing.
+        Logits are kept of the parts that want them, in their order. After a failure each sequence
+        holds a beginning that is right, which may be nothing.
         """
-        end = 0
+        num_tokens = self._check_parts(parts)
+        self._batch.fill(parts, num_tokens)
+        with self.computing:
+            code = int(bindings.llama_decode(self._pointer, self._batch.pointer))
+        if code == 0:
+            self._num_rows = sum([part.is_sampled for part in parts])
+            return None
+        self._num_rows = 0
+        self._repair(parts)
+        return _FAILURES.get(code, StepFailure.BROKEN)
+
+    def _check_parts(self, parts: list[Part]) -> int:
+        """How many tokens they have together. Raises where llama.cpp would end the process."""
+        num_tokens = 0
         seen: set[int] = set()
-        self._wanted[: self._max_batch_tokens] = 0
-        for sequence_id, position, token_ids, wants_logits in parts:
-            start, end = end, end + len(token_ids)
-            if end > self._max_batch_tokens or not token_ids or sequence_id in seen:
-                raise BrokenCall(f"a batch of {end} tokens, at most {self._max_batch_tokens} fit")
+        for sequence_id, start, token_ids, _ in parts:
+            num_tokens += len(token_ids)
+            if num_tokens > self._batch.size or not token_ids or sequence_id in seen:
+                raise BrokenCall(f"a batch of {num_tokens} tokens, at most {self._batch.size} fit")
             held = self.length(sequence_id)
-            if held != position:
-                raise BrokenCall(f"sequence {sequence_id} holds {held} tokens, not {position}")
+            if held != start:
+                raise BrokenCall(f"sequence {sequence_id} holds {held} tokens, not {start}")
             seen.add(sequence_id)
             if min(token_ids) < 0 or max(token_ids) >= self._num_vocabulary:
                 raise BrokenCall(f"a token outside the vocabulary of {self._num_vocabulary:,}")
-            self._fill(start, end, sequence_id, position, token_ids)
-            self._wanted[end - 1] = wants_logits
-        if end == 0:
+        if not parts:
             raise BrokenCall("an empty batch")
-        self._batch.n_tokens = end
-        with self.computing:
-            code = int(bindings.llama_decode(self._pointer, self._batch))
-        self._num_rows = sum(wants_logits for *_, wants_logits in parts) if code == 0 else 0
-        if code != 0 and not self.can_cut:
-            # A recurrent state that was half computed cannot be put back, and looks complete.
-            for sequence_id, position, *_ in parts:
-                if self.length(sequence_id) != position:
-                    self.free(sequence_id)
-        return code
+        return num_tokens
 
-    def _fill(
-        self, start: int, end: int, sequence_id: int, position: int, token_ids: list[int]
-    ) -> None:
-        """Put the tokens of one sequence into [start, end) of the batch."""
-        if end - start == 1:
-            # The case of every decode step, three times as fast as the general one.
-            self._tokens[start] = token_ids[0]
-            self._sequences[start] = sequence_id
-            self._positions[start] = position
-        else:
-            self._tokens[start:end] = token_ids
-            self._sequences[start:end] = sequence_id
-            self._positions[start:end] = np.arange(position, position + end - start)
+    def _repair(self, parts: list[Part]) -> None:
+        """After a failed computation, leave no sequence with something half done."""
+        for sequence_id, start, *_ in parts:
+            length = self.length(sequence_id)
+            if not self.can_cut and length != start:
+                # A recurrent state that was half computed cannot be put back, and looks complete.
+                self.free(sequence_id)
+            elif self._twin_offset:
+                # llama.cpp takes what failed from one of the two owners only.
+                twin = self._end(sequence_id + self._twin_offset)
+                self._remove(sequence_id, min(length, twin))
 
     def logits(self, num_rows: int) -> NDArray[np.float32]:
         """`[num_rows, num_vocabulary]`: llama.cpp's own memory, valid until the next decode."""
@@ -182,27 +262,46 @@ class LlamaContext:
         if not 0 <= sequence_id < self._num_sequences:
             raise BrokenCall(f"sequence {sequence_id} of {self._num_sequences}")
 
-    def _make_batch(self) -> None:
-        """A batch over numpy's memory: filling it is one copy instead of a call per token."""
-        size = self._max_batch_tokens
-        self._tokens = np.zeros(size, np.int32)
-        self._positions = np.zeros(size, np.int32)
-        self._sequences = np.zeros(size, np.int32)
-        self._wanted = np.zeros(size, np.int8)
-        self._num_sequences_of = np.ones(size, np.int32)
-        first = self._sequences.ctypes.data
-        self._sequence_pointers = (first + 4 * np.arange(size)).astype(np.uintp)
-        batch = bindings.llama_batch()
-        fields = dict(batch._fields_)
-        for name, array in (
-            ("token", self._tokens),
-            ("pos", self._positions),
-            ("n_seq_id", self._num_sequences_of),
-            ("seq_id", self._sequence_pointers),
-            ("logits", self._wanted),
-        ):
-            setattr(batch, name, ctypes.cast(array.ctypes.data, fields[name]))
-        self._batch = batch
+    @property
+    def _scratch(self) -> int:
+        return self._num_sequences
+
+    def _end(self, sequence_id: int) -> int:
+        return int(bindings.llama_memory_seq_pos_max(self._memory, sequence_id)) + 1
+
+    def _share(self, source: int, target: int, start: int, end: int) -> None:
+        bindings.llama_memory_seq_cp(self._memory, source, target, start, end)
+        if self._twin_offset:
+            twin = target + self._twin_offset
+            bindings.llama_memory_seq_cp(self._memory, source, twin, start, end)
+
+    def _remove(self, sequence_id: int, start: int) -> bool:
+        """Forget the tokens from `start` on."""
+        if self._twin_offset and sequence_id != self._scratch:
+            twin = sequence_id + self._twin_offset
+            bindings.llama_memory_seq_rm(self._memory, twin, start, -1)
+        return bool(bindings.llama_memory_seq_rm(self._memory, sequence_id, start, -1))
+
+    def _state(self, sequence_id: int, start: int, end: int) -> Blob | None:
+        """What a sequence holds, if that is exactly the tokens [start, end)."""
+        size = int(bindings.llama_state_seq_get_size(self._pointer, sequence_id))
+        blob = np.empty(size, np.uint8)
+        written = bindings.llama_state_seq_get_data(
+            self._pointer, blob.ctypes.data_as(_BYTES), size, sequence_id
+        )
+        return blob if written == size and self._shape.is_state(blob, start, end) else None
+
+    def _read(self, sequence_id: int, blob: Blob, start: int, end: int) -> bool:
+        """Put the tokens [start, end) into an empty sequence. False: it is empty still."""
+        if not self._shape.is_state(blob, start, end):
+            return False
+        read = bindings.llama_state_seq_set_data(
+            self._pointer, blob.ctypes.data_as(_BYTES), len(blob), sequence_id
+        )
+        if read == len(blob) and self._end(sequence_id) == end:
+            return True
+        self._remove(sequence_id, 0)
+        return False
 
     def _install_abort_flag(self) -> None:
         """llama.cpp asks `strlen(flag)` after every graph node: no GIL, no Python, one byte.

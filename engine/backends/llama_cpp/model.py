@@ -57,6 +57,16 @@ class LlamaModel:
         )
 
     @property
+    def is_hybrid(self) -> bool:
+        """True where some layers are recurrent and others attend."""
+        return bool(bindings.llama_model_is_hybrid(self.pointer))
+
+    @property
+    def window_tokens(self) -> int:
+        """How far back the layers with a sliding window look; 0: there are none."""
+        return int(bindings.llama_model_n_swa(self.pointer))
+
+    @property
     def trained_context(self) -> int:
         return int(bindings.llama_model_n_ctx_train(self.pointer))
 

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from engine.backends.base import StepFailure
 from engine.backends.llama_cpp.context import LlamaContext
+from engine.backends.llama_cpp.step_batch import Part
 from engine.backends.llama_cpp.threads import ThreadTuner
 from engine.batch import Batch
 from engine.clock import Spent
@@ -15,8 +16,6 @@ from engine.clock import Spent
 # one is waiting at barriers, like decoding: with both of 2 cores busy, 16 tokens took 3 to 5 times
 # as long on 2 threads as on 1, and 256 tokens 0.8 times.
 SHORT_PIECE_TOKENS = 64
-
-_FAILURES = {1: StepFailure.NO_ROOM, 2: StepFailure.ABORTED}
 
 
 class LlamaRunner:
@@ -37,17 +36,17 @@ class LlamaRunner:
         tuner = self._tuner if batch.is_decode else None
         self._use_threads(tuner.choose(len(batch.scheduled)) if tuner else self._to_read(batch))
         parts = [
-            (item.request.seat_id, item.start, item.token_ids, item.is_sampled)
+            Part(item.request.seat_id, item.start, item.token_ids, item.is_sampled)
             for item in batch.scheduled
         ]
         started = perf_counter()
-        code = self._context.decode(parts)
+        failure = self._context.decode(parts)
+        if failure is not None:
+            return failure
         num_rows = len(batch.sampled)
         # Reading the logits waits for the computation, so it belongs to the step's time.
-        logits = self._context.logits(num_rows) if code == 0 and num_rows else _NO_ROWS
+        logits = self._context.logits(num_rows) if num_rows else _NO_ROWS
         seconds = perf_counter() - started
-        if code != 0:
-            return _FAILURES.get(code, StepFailure.BROKEN)
         if tuner:
             tuner.record(seconds)
         return logits

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from engine.backends.llama_cpp.backend import LlamaBackend
 from engine.backends.llama_cpp.context import LlamaContext
 from engine.backends.llama_cpp.model import LlamaModel
+from engine.backends.llama_cpp.step_batch import Part
 from engine.config import EngineConfig
 from engine.engine import Engine, RequestFailure
 from engine.request import Request, RequestOutput
@@ -84,7 +85,7 @@ def logits_after(context: LlamaContext, token_ids: Sequence[int]) -> NDArray[np.
     context.free(0)
     for start in range(0, len(token_ids), 64):
         piece = list(token_ids[start : start + 64])
-        assert context.decode([(0, start, piece, True)]) == 0
+        assert context.decode([Part(0, start, piece, True)]) is None
     return context.logits(1)[0].copy()
 
 
@@ -99,7 +100,7 @@ def assert_same_up_to_near_ties(
         prefix = [*prompt, *one[:index]]
         # In one piece, as a prompt is read: pieces shift the logits by more than the bound.
         with small_context(model, len(prefix), max_batch_tokens=max(32, len(prefix))) as context:
-            assert context.decode([(0, 0, prefix, True)]) == 0
+            assert context.decode([Part(0, 0, prefix, True)]) is None
             logits = context.logits(1)[0].copy()
         best, second = np.sort(logits)[::-1][:2]
         assert best - second < NEAR_TIE, (index, left, right, best - second)

@@ -9,8 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from engine.backends.base import StepFailure
 from engine.backends.llama_cpp.backend import LlamaBackend
 from engine.backends.llama_cpp.library import bindings
+from engine.backends.llama_cpp.step_batch import Part
 from engine.config import EngineConfig
 from tests.engine.backends.llama_cpp.model_run import ModelRun, assert_same_up_to_near_ties
 from tests.engine.backends.llama_cpp.tiny_model import WINDOW, write_tiny_model
@@ -102,18 +104,18 @@ def test_an_abort_in_the_middle_of_a_computation_leaves_nothing_half_done(
     """llama.cpp asks after every node of the graph whether to go on."""
     context = opened(tiny).backend.kv_memory
     held = words(1, 20)
-    assert context.decode([(0, 0, held, True)]) == 0
+    assert context.decode([Part(0, 0, held, True)]) is None
     questions = itertools.count()
     callback = bindings.ggml_abort_callback(lambda _: next(questions) >= num_nodes)
     bindings.llama_set_abort_callback(context._pointer, callback, None)
     more, other = words(2, 30), words(3, 20)
-    assert context.decode([(0, 20, more, True), (1, 0, other, True)]) == 2
+    assert context.decode([Part(0, 20, more, True), Part(1, 0, other, True)]) is StepFailure.ABORTED
     context._install_abort_flag()
     tokens = [*held, *more, 9]
     length = context.length(0)
-    assert context.decode([(0, length, tokens[length:], True)]) == 0
+    assert context.decode([Part(0, length, tokens[length:], True)]) is None
     resumed = context.logits(1)[0].copy()
-    assert context.decode([(2, 0, tokens, True)]) == 0
+    assert context.decode([Part(2, 0, tokens, True)]) is None
     assert np.abs(resumed - context.logits(1)[0]).max() < 1e-3
     context.close()
 

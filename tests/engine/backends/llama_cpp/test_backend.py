@@ -8,6 +8,7 @@ from time import perf_counter
 import numpy as np
 import pytest
 
+from engine.backends.base import StepFailure
 from engine.backends.llama_cpp.backend import LlamaBackend, usable_cores
 from engine.backends.llama_cpp.library import bindings
 from engine.config import EngineConfig
@@ -217,7 +218,7 @@ def test_a_failed_computation_fails_its_requests_and_the_next_works(run: ModelRu
     number = run.submit([*prompt, *expected])
     run.step()
     decode = run.backend.kv_memory.decode
-    run.backend.kv_memory.decode = lambda parts: -3  # type: ignore[method-assign]
+    run.backend.kv_memory.decode = lambda parts: StepFailure.BROKEN  # type: ignore[method-assign]
     run.step()
     run.backend.kv_memory.decode = decode  # type: ignore[method-assign]
     assert isinstance(run.last[number], RequestFailure)

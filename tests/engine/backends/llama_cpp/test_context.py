@@ -6,9 +6,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from engine.backends.base import StepFailure
 from engine.backends.llama_cpp.context import BrokenCall, LlamaContext
 from engine.backends.llama_cpp.library import bindings
 from engine.backends.llama_cpp.model import LlamaModel
+from engine.backends.llama_cpp.step_batch import Part
 from engine.errors import OutOfMemory
 from tests.engine.backends.llama_cpp.model_run import logits_after, small_context
 
@@ -40,17 +42,17 @@ def context(opened: LlamaContext) -> LlamaContext:
     "parts",
     [
         [],
-        [(0, 0, [], True)],
-        [(0, 0, [5] * 65, True)],
-        [(0, 0, [5] * 33, True), (1, 0, [5] * 32, True)],
-        [(0, 1, [5], True)],
-        [(0, -1, [5], True)],
-        [(-1, 0, [5], True)],
-        [(4, 0, [5], True)],
-        [(0, 0, [5], True), (0, 0, [5], True)],
-        [(0, 0, [-1], True)],
-        [(0, 0, [10**6], True)],
-        [(0, 0, [2**40], True)],
+        [Part(0, 0, [], True)],
+        [Part(0, 0, [5] * 65, True)],
+        [Part(0, 0, [5] * 33, True), Part(1, 0, [5] * 32, True)],
+        [Part(0, 1, [5], True)],
+        [Part(0, -1, [5], True)],
+        [Part(-1, 0, [5], True)],
+        [Part(4, 0, [5], True)],
+        [Part(0, 0, [5], True), Part(0, 0, [5], True)],
+        [Part(0, 0, [-1], True)],
+        [Part(0, 0, [10**6], True)],
+        [Part(0, 0, [2**40], True)],
     ],
     ids=[
         "nothing",
@@ -68,12 +70,12 @@ def context(opened: LlamaContext) -> LlamaContext:
     ],
 )
 def test_a_batch_that_would_abort_the_process_is_refused(
-    context: LlamaContext, parts: list[tuple[int, int, list[int], bool]]
+    context: LlamaContext, parts: list[Part]
 ) -> None:
     with pytest.raises(BrokenCall):
         context.decode(parts)
     assert [context.length(i) for i in range(4)] == [0] * 4
-    assert context.decode([(0, 0, TOKENS, True)]) == 0
+    assert context.decode([Part(0, 0, TOKENS, True)]) is None
 
 
 @pytest.mark.parametrize(
@@ -89,7 +91,7 @@ def test_a_batch_that_would_abort_the_process_is_refused(
     ],
 )
 def test_a_sequence_that_is_not_there_is_refused(context: LlamaContext, call) -> None:
-    assert context.decode([(0, 0, TOKENS, True)]) == 0
+    assert context.decode([Part(0, 0, TOKENS, True)]) is None
     with pytest.raises(BrokenCall):
         call(context)
     assert context.length(0) == len(TOKENS)
@@ -102,20 +104,20 @@ def test_a_closed_context_computes_no_more(model: LlamaModel) -> None:
         context.abort_step()
         context.accept_steps()
         with pytest.raises(BrokenCall):
-            context.decode([(0, 0, [5], True)])
+            context.decode([Part(0, 0, [5], True)])
 
 
 def test_each_row_of_logits_is_that_of_its_part(context: LlamaContext) -> None:
     """Rows come in the order of the parts, and parts without logits have none."""
     for sequence in range(3):
-        context.decode([(sequence, 0, TOKENS[: 10 + sequence], False)])
+        context.decode([Part(sequence, 0, TOKENS[: 10 + sequence], False)])
     parts = [
-        (2, 12, [7, 8, 9], True),
-        (0, 10, [4], True),
-        (3, 0, [1, 2, 3], False),
-        (1, 11, [6], True),
+        Part(2, 12, [7, 8, 9], True),
+        Part(0, 10, [4], True),
+        Part(3, 0, [1, 2, 3], False),
+        Part(1, 11, [6], True),
     ]
-    assert context.decode(parts) == 0
+    assert context.decode(parts) is None
     together = context.logits(3).copy()
     for row, (sequence, position, token_ids, _) in zip(
         together, [parts[0], parts[1], parts[3]], strict=True
@@ -127,35 +129,35 @@ def test_each_row_of_logits_is_that_of_its_part(context: LlamaContext) -> None:
 
 def test_as_many_rows_as_sequences_can_be_asked_for(model: LlamaModel) -> None:
     context = LlamaContext(model, num_cells=512, num_sequences=64, max_batch_tokens=64)
-    assert context.decode([(i, 0, [5 + i], True) for i in range(64)]) == 0
+    assert context.decode([Part(i, 0, [5 + i], True) for i in range(64)]) is None
     assert np.isfinite(context.logits(64)).all()
     context.close()
 
 
 def test_the_cells_are_exactly_as_many_as_it_says(context: LlamaContext) -> None:
     for start in range(0, context.num_cells, 64):
-        assert context.decode([(0, start, [5] * 64, False)]) == 0
-    assert context.decode([(1, 0, [5], True)]) == 1
+        assert context.decode([Part(0, start, [5] * 64, False)]) is None
+    assert context.decode([Part(1, 0, [5], True)]) is StepFailure.NO_ROOM
     assert context.length(0) == context.num_cells
     assert context.length(1) == 0
     assert context.truncate(0, context.num_cells - 1)
-    assert context.decode([(1, 0, [5], True)]) == 0
+    assert context.decode([Part(1, 0, [5], True)]) is None
 
 
 def test_a_fork_shares_its_cells(context: LlamaContext) -> None:
     for start in range(0, 300, 60):
-        context.decode([(0, start, TOKENS, False)])
+        context.decode([Part(0, start, TOKENS, False)])
     context.fork(0, 1, 250)
     assert context.length(1) == 250
     # Without sharing, 300 and 250 and 64 tokens would not fit into 512 cells.
-    assert context.decode([(1, 250, [5] * 64, True)]) == 0
+    assert context.decode([Part(1, 250, [5] * 64, True)]) is None
     assert context.length(0) == 300
 
 
 def test_a_fork_computes_what_its_source_computes(context: LlamaContext) -> None:
-    context.decode([(0, 0, TOKENS[:30], False)])
+    context.decode([Part(0, 0, TOKENS[:30], False)])
     context.fork(0, 1, 20)
-    context.decode([(1, 20, TOKENS[20:30], True)])
+    context.decode([Part(1, 20, TOKENS[20:30], True)])
     forked = context.logits(1)[0].copy()
     whole = logits_after(context, TOKENS[:30])
     assert int(forked.argmax()) == int(whole.argmax())
@@ -163,21 +165,23 @@ def test_a_fork_computes_what_its_source_computes(context: LlamaContext) -> None
 
 
 def test_an_aborted_step_leaves_every_sequence_as_it_was(context: LlamaContext) -> None:
-    context.decode([(0, 0, TOKENS, False), (1, 0, [5], False)])
+    context.decode([Part(0, 0, TOKENS, False), Part(1, 0, [5], False)])
     context.abort_step()
-    assert context.decode([(0, 60, [7], True), (1, 1, [5] * 40, True)]) == 2
+    assert (
+        context.decode([Part(0, 60, [7], True), Part(1, 1, [5] * 40, True)]) is StepFailure.ABORTED
+    )
     assert (context.length(0), context.length(1)) == (60, 1)
     context.accept_steps()
-    assert context.decode([(0, 60, [7], True), (1, 1, [5] * 40, True)]) == 0
+    assert context.decode([Part(0, 60, [7], True), Part(1, 1, [5] * 40, True)]) is None
 
 
 def test_without_logits_there_is_nothing_to_read(model: LlamaModel) -> None:
     with small_context(model) as context:
-        context.decode([(0, 0, TOKENS, True)])
+        context.decode([Part(0, 0, TOKENS, True)])
         for num_rows in (0, 2):
             with pytest.raises(BrokenCall):
                 context.logits(num_rows)
-        context.decode([(0, 60, [5], False)])
+        context.decode([Part(0, 60, [5], False)])
         with pytest.raises(BrokenCall):
             context.logits(1)
 

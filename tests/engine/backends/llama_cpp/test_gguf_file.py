@@ -83,6 +83,7 @@ CHILD = """
 import sys
 from pathlib import Path
 from engine.backends.llama_cpp.backend import LlamaBackend
+from engine.backends.llama_cpp.step_batch import Part
 from engine.config import EngineConfig
 from engine.errors import InglenookError
 
@@ -94,7 +95,7 @@ for line in sys.stdin:
     try:
         backend = LlamaBackend(EngineConfig(model_path=path, context_tokens=256, threads=1))
         backend.tokenizer.encode("Grüße, 世界!")
-        backend.kv_memory.decode([(0, 0, [1, 5, 9], True)])
+        backend.kv_memory.decode([Part(0, 0, [1, 5, 9], True)])
         backend.close()
         print("runs", flush=True)
     except InglenookError as error:

@@ -6,8 +6,10 @@ from typing import cast
 import numpy as np
 import pytest
 
+from engine.backends.base import StepFailure
 from engine.backends.llama_cpp.context import LlamaContext
 from engine.backends.llama_cpp.runner import SHORT_PIECE_TOKENS, LlamaRunner
+from engine.backends.llama_cpp.step_batch import Part
 from engine.batch import Batch, ScheduledRequest
 from engine.request import Request
 from engine.sampling_params import SamplingParams
@@ -23,12 +25,12 @@ class SlowSecondThread:
     def set_threads(self, count: int) -> None:
         self.threads = count
 
-    def decode(self, parts: list[tuple[int, int, list[int], bool]]) -> int:
+    def decode(self, parts: list[Part]) -> StepFailure | None:
         self.used.append(self.threads)
         end = perf_counter() + (0.004 if self.threads > 1 else 0.0004)
         while perf_counter() < end:
             pass
-        return 0
+        return None
 
     def logits(self, num_rows: int) -> np.ndarray:
         return np.zeros((num_rows, 4), np.float32)

@@ -1,0 +1,73 @@
+"""The batch that llama.cpp computes, over numpy's memory: filling it is a few copies."""
+
+import ctypes
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from engine.backends.llama_cpp.library import bindings
+
+
+class Part(NamedTuple):
+    """The tokens of one sequence in a step, from position `start` on.
+
+    `is_sampled`: the logits after its last token are wanted.
+    """
+
+    sequence_id: int
+    start: int
+    token_ids: list[int]
+    is_sampled: bool
+
+
+class StepBatch:
+    """Owned by the context. With a `twin_offset`, so much above each sequence is another one
+    that holds every token too."""
+
+    def __init__(self, size: int, *, twin_offset: int = 0) -> None:
+        self.size = size
+        num_owners = 2 if twin_offset else 1
+        self._twin_offset = twin_offset
+        self._tokens = np.zeros(size, np.int32)
+        self._positions = np.zeros(size, np.int32)
+        self._owners = np.zeros((size, num_owners), np.int32)
+        self._sequences = self._owners[:, 0]
+        self._twins = self._owners[:, 1] if twin_offset else None
+        self._wanted = np.zeros(size, np.int8)
+        self._num_owners = np.full(size, num_owners, np.int32)
+        rows = self._owners.ctypes.data + self._owners.strides[0] * np.arange(size)
+        self._owner_rows = rows.astype(np.uintp)
+        batch = bindings.llama_batch()
+        fields = dict(batch._fields_)
+        for name, array in (
+            ("token", self._tokens),
+            ("pos", self._positions),
+            ("n_seq_id", self._num_owners),
+            ("seq_id", self._owner_rows),
+            ("logits", self._wanted),
+        ):
+            setattr(batch, name, ctypes.cast(array.ctypes.data, fields[name]))
+        self.pointer: Any = batch
+
+    def fill(self, parts: list[Part], num_tokens: int) -> None:
+        """Put the parts one behind the other; together they have `num_tokens`."""
+        if num_tokens == len(parts):
+            # A decode step: one assignment for everybody is cheaper than one for each.
+            rows = [(p.token_ids[0], p.sequence_id, p.start, p.is_sampled) for p in parts]
+            tokens, sequences, positions, wanted = zip(*rows, strict=True)
+            self._tokens[:num_tokens] = tokens
+            self._sequences[:num_tokens] = sequences
+            self._positions[:num_tokens] = positions
+            self._wanted[:num_tokens] = wanted
+        else:
+            self._wanted[:num_tokens] = 0
+            end = 0
+            for part in parts:
+                start, end = end, end + len(part.token_ids)
+                self._tokens[start:end] = part.token_ids
+                self._sequences[start:end] = part.sequence_id
+                self._positions[start:end] = np.arange(part.start, part.start + end - start)
+                self._wanted[end - 1] = part.is_sampled
+        if self._twins is not None:
+            np.add(self._sequences[:num_tokens], self._twin_offset, out=self._twins[:num_tokens])
+        self.pointer.n_tokens = num_tokens
