@@ -138,6 +138,7 @@ def make_parser() -> Parser:
     doctor = commands.add_parser("doctor", help="what this machine is and what is wrong with it")
     add_json(doctor)
     doctor.add_argument("--model", metavar="M", help="the model to look at")
+    doctor.add_argument("--repair", action="store_true", help="remove what is damaged in the cache")
     return parser
 
 

@@ -54,6 +54,11 @@ class Paths:
         """Where the running app says how it can be reached."""
         return self.data / "owner.json"
 
+    @property
+    def kv(self) -> Path:
+        """Where what was read of conversations outlives the process."""
+        return self.cache / "kv"
+
     def create(self) -> None:
         """Make the folders, readable by this user only."""
         for folder in (self.data, self.cache, self.models, self.logs):

@@ -1,6 +1,7 @@
 """`inglenook doctor`: what this machine is, what will run, how fast, and what is wrong."""
 
 import asyncio
+import errno
 import platform
 import shutil
 import time
@@ -17,6 +18,7 @@ from app.models.local import ModelFacts, model_facts
 from app.services import Services
 from engine.config import DEFAULT_CONTEXT_TOKENS
 from engine.errors import InglenookError
+from engine.kv.disk_check import check_disk, repair_disk
 from engine.sampling_params import SamplingParams
 
 MIN_FREE_DISK = 2 * 2**30
@@ -56,7 +58,7 @@ class Failed(Exception):
 
 async def doctor(services: Services, options: Options, console: Console) -> None:
     """Look at everything, say it, and never stop at the first fault."""
-    examination = Examination(services)
+    examination = Examination(services, is_repair=options.repair)
     checks = [await examination.run(name, look) for name, look in examination.looks()]
     bandwidth = await asyncio.to_thread(memory_bandwidth)
     predictions = predict(bandwidth)
@@ -85,8 +87,9 @@ async def doctor(services: Services, options: Options, console: Console) -> None
 class Examination:
     """The checks of one home, in the order in which a person would look."""
 
-    def __init__(self, services: Services) -> None:
+    def __init__(self, services: Services, *, is_repair: bool = False) -> None:
         self._services = services
+        self._is_repair = is_repair
         self._facts: ModelFacts | None = None
 
     def looks(self) -> list[tuple[str, Callable[[], Awaitable[str]]]]:
@@ -94,6 +97,8 @@ class Examination:
             ("machine", self.machine),
             ("home", self.home),
             ("history", self.history),
+            # Before anything loads a model, which uses the cache from then on.
+            ("cache", self.cache),
             ("model", self.model),
             ("memory", self.memory),
             ("answer", self.answer),
@@ -137,6 +142,39 @@ class Examination:
             )
         count = await self._services.conversations.count()
         return f"{count:,} conversations, the file is sound"
+
+    async def cache(self) -> str:
+        folder = self._services.paths.kv
+        look = repair_disk if self._is_repair else check_disk
+        try:
+            report = await asyncio.to_thread(look, folder)
+        except OSError as error:
+            if error.errno == errno.EBUSY:
+                raise Failed(
+                    f"the app uses {folder} now, and cannot be disturbed",
+                    "quit the app, then repair again",
+                ) from error
+            raise Failed(
+                f"{folder} cannot be read ({error.strerror})",
+                "quit the app and delete this folder; it holds nothing that cannot be made again",
+            ) from error
+        pieces = "piece" if report.num_segments == 1 else "pieces"
+        size = (
+            f"{report.num_segments:,} {pieces} of conversations, {report.num_bytes / 1e6:,.1f} MB"
+        )
+        if report.is_in_use:
+            return f"{size}, in use now and therefore only counted"
+        if report.is_sound:
+            return f"{size}, all sound"
+        faults = f"{report.num_damaged:,} damaged and {report.num_orphans:,} stray files"
+        if report.is_index_damaged:
+            faults += ", and no index"
+        if self._is_repair:
+            return f"{faults} were removed or put right; before that {size}"
+        raise Failed(
+            f"{size}; besides these {faults}",
+            "quit the app and run `inglenook doctor --repair`; what goes is read again when needed",
+        )
 
     async def model(self) -> str:
         context = self._services.settings.context_tokens or DEFAULT_CONTEXT_TOKENS

@@ -37,6 +37,7 @@ class Options:
     system: str = ""
     json: bool = False
     yes: bool = False
+    repair: bool = False
     preset: str = ""
     sampling: Mapping[str, Any] = field(default_factory=dict)
 

@@ -18,8 +18,15 @@ from engine.kv.disk_inventory import reachable, reconcile, remove_unused
 from engine.kv.disk_writer import DiskWriter, Remove, Update, Write
 from engine.kv.segment import Blob
 from engine.kv.segment_file import NAMESPACE_BYTES, namespace_folder, segment_path
-from engine.kv.segment_index import IndexDamaged, IndexedFile, SegmentIndex, open_index
-from engine.kv.segment_reader import SegmentReader, Wanted
+from engine.kv.segment_index import (
+    IndexDamaged,
+    IndexedFile,
+    Name,
+    SegmentIndex,
+    open_index,
+    remove_index,
+)
+from engine.kv.segment_reader import SegmentReader
 
 INDEX_NAME = "index.sqlite3"
 
@@ -103,7 +110,7 @@ class DiskFolder:
 
     def make_room(self, num_bytes: int) -> int:
         freed = 0
-        names: list[tuple[bytes, bytes]] = []
+        names: list[Name] = []
         while freed < num_bytes and self._others:
             other = self._others.popleft()
             names.append((other.namespace, other.key))
@@ -115,14 +122,13 @@ class DiskFolder:
 
     def prefetch(self, keys: Sequence[bytes]) -> None:
         if self._reader is not None:
-            files = self._files
-            self._reader.prefetch(Wanted(key, files[key]) for key in keys if key in files)
+            self._reader.prefetch(key for key in keys if key in self._files)
 
     def read(self, key: bytes) -> Blob | None:
         num_bytes = self._files.get(key)
         if num_bytes is None or self._reader is None:
             return None
-        blob = self._reader.read(Wanted(key, num_bytes))
+        blob = self._reader.read(key, num_bytes)
         if blob is None:
             self.remove([key])
         return blob
@@ -156,9 +162,7 @@ class DiskFolder:
         return written
 
     def close(self, seconds: float) -> None:
-        if self._reader is not None:
-            self._reader.close()
-            self._reader = None
+        self._reader = None
         if self._writer is not None:
             self._writer.stop(seconds)
             self._writer = None
@@ -181,7 +185,7 @@ class DiskFolder:
                 return self._load(index), index
             except IndexDamaged:
                 index.close()
-                path.unlink()
+                remove_index(path)
                 index = open_index(path)
                 return self._load(index), index
         except OSError:

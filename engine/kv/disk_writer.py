@@ -19,12 +19,9 @@ from queue import SimpleQueue
 from engine.kv.disk import StoredSegment
 from engine.kv.segment import Blob
 from engine.kv.segment_file import encode_header, segment_path, write_file
-from engine.kv.segment_index import SegmentIndex
+from engine.kv.segment_index import Name, SegmentIndex
 
 logger = logging.getLogger(__name__)
-
-Name = tuple[bytes, bytes]
-"""Namespace and key."""
 
 
 @dataclass(slots=True, eq=False)
@@ -113,8 +110,10 @@ class DiskWriter:
         """False: that was the last."""
         changes: list[Callable[[], None]] = []
         outcomes: list[Outcome] = []
-        removed: list[Name] = sorted(self._stubborn)
+        is_removal = False
         is_last = False
+        if self._stubborn:
+            commands = [Remove(sorted(self._stubborn)), *commands]
         for command in commands:
             match command:
                 case Write(segment, blob):
@@ -127,13 +126,11 @@ class DiskWriter:
                 case Update(segments):
                     changes.append(self._updating(segments))
                 case Remove(names):
-                    removed += names
+                    is_removal = True
                     changes.append(self._deleting(self._unlink(names)))
                 case Stop():
                     is_last = True
-        if self._stubborn:
-            changes.append(self._deleting(self._unlink(sorted(self._stubborn))))
-        error = self._commit(changes, is_removal=bool(removed))
+        error = self._commit(changes, is_removal=is_removal)
         for outcome in outcomes:
             if error and not outcome.error:
                 # Without its row nobody could use it before the next start.

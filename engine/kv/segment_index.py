@@ -18,26 +18,43 @@ from xxhash import xxh3_64_digest
 
 from engine.kv.disk import StoredSegment
 
+Name = tuple[bytes, bytes]
+"""Namespace and key: what a segment is called among those of all models."""
+
 SCHEMA_VERSION = 1
 BUSY_SECONDS = 2.0
 
 _SCHEMA = """
 create table segment (
-    namespace blob not null,
-    key blob not null,
+    namespace blob not null check (typeof(namespace) = 'blob' and length(namespace) = 32),
+    key blob not null check (typeof(key) = 'blob' and length(key) = 16),
     parent_key blob not null,
     start integer not null,
     token_ids blob not null,
     is_canonical integer not null,
     num_used blob not null,
-    last_used real not null,
+    last_used real not null check (typeof(last_used) = 'real'),
     num_bytes integer not null,
     checksum blob not null,
-    num_file_bytes integer not null,
+    num_file_bytes integer not null check (typeof(num_file_bytes) = 'integer'),
     row_checksum blob not null,
     primary key (namespace, key)
 )
 """
+
+# In the order of `_values`, and at last their checksum.
+_COLUMNS = (
+    "key",
+    "parent_key",
+    "start",
+    "token_ids",
+    "is_canonical",
+    "num_used",
+    "last_used",
+    "num_bytes",
+    "checksum",
+    "row_checksum",
+)
 
 _ERRNO = {
     sqlite3.SQLITE_FULL: errno.ENOSPC,
@@ -99,7 +116,10 @@ class SegmentIndex:
             db.execute(f"pragma user_version = {SCHEMA_VERSION}")
         elif version != SCHEMA_VERSION:
             raise IndexDamaged(errno.EINVAL, f"version {version}, not {SCHEMA_VERSION}")
-        elif (verdict := db.execute("pragma quick_check(1)").fetchone()[0]) != "ok":
+        db.execute(f"select {', '.join(_COLUMNS)} from segment limit 0")
+        # It also finds rows of other types and lengths than the table asks for.
+        (verdict,) = db.execute("pragma quick_check(1)").fetchone()
+        if verdict != "ok":
             raise IndexDamaged(errno.EINVAL, verdict)
         db.commit()
 
@@ -120,8 +140,7 @@ class SegmentIndex:
         """The sound rows of one namespace, in no order."""
         with _errors(self.path):
             rows = self._db.execute(
-                "select key, parent_key, start, token_ids, is_canonical, num_used, last_used,"
-                " num_bytes, checksum, row_checksum from segment where namespace = ?",
+                f"select {', '.join(_COLUMNS)} from segment where namespace = ?",
                 (namespace,),
             ).fetchall()
         for *values, row_checksum in rows:
@@ -132,10 +151,9 @@ class SegmentIndex:
         values = _values(segment)
         with _errors(self.path):
             self._db.execute(
-                "insert or replace into segment (namespace, key, parent_key, start, token_ids,"
-                " is_canonical, num_used, last_used, num_bytes, checksum, row_checksum,"
-                " num_file_bytes) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                (namespace, *values, _row_checksum(*values), num_file_bytes),
+                f"insert or replace into segment ({', '.join(_COLUMNS)}, namespace, num_file_bytes)"
+                f" values (?{', ?' * (len(_COLUMNS) + 1)})",
+                (*values, _row_checksum(*values), namespace, num_file_bytes),
             )
 
     def update(self, namespace: bytes, segments: Iterable[StoredSegment]) -> None:
@@ -151,8 +169,8 @@ class SegmentIndex:
                 rows,
             )
 
-    def delete(self, names: Iterable[tuple[bytes, bytes]]) -> None:
-        """Remove rows by namespace and key."""
+    def delete(self, names: Iterable[Name]) -> None:
+        """Remove rows; harmless where there is none."""
         with _errors(self.path):
             self._db.executemany("delete from segment where namespace = ? and key = ?", names)
 

@@ -45,6 +45,11 @@ def test_options_become_values() -> None:
     assert parse("chats", "delete", "a", "b", "--yes").ids == ("a", "b")
 
 
+def test_the_doctor_repairs_only_when_it_is_asked_to() -> None:
+    assert not parse("doctor").repair
+    assert parse("doctor", "--repair") == Options(command="doctor", repair=True)
+
+
 def test_files_become_absolute(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(home)
     (home / "m.gguf").touch()

@@ -18,6 +18,10 @@ def test_one_variable_moves_everything(home: Path) -> None:
         assert folder.is_dir()
 
 
+def test_what_was_read_of_conversations_lies_where_it_may_be_deleted(paths: Paths) -> None:
+    assert paths.kv.parent == paths.cache
+
+
 def test_without_it_each_system_has_its_places() -> None:
     paths = Paths.from_environment({})
     assert "inglenook" in str(paths.data)

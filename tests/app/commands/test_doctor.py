@@ -1,5 +1,7 @@
 """`doctor`: looks at everything, says it, and stops at no fault."""
 
+import shutil
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -8,10 +10,14 @@ from app.commands import doctor as doctors
 from app.commands.carry_out import carry_out
 from app.commands.options import Options
 from app.services import Services
+from engine.kv import segment_index
+from engine.kv.disk_folder import DiskFolder
+from engine.kv.segment_file import segment_path
 from tests.app.commands.console import Recorder
+from tests.engine.kv.stored import NAMESPACE, key_of, num_bytes_in, write
 from tests.fakes_model import FakeModelServices
 
-NAMES = ["machine", "home", "history", "model", "memory", "answer"]
+NAMES = ["machine", "home", "history", "cache", "model", "memory", "answer"]
 
 
 @pytest.fixture(autouse=True)
@@ -58,6 +64,69 @@ async def test_a_damaged_history_has_a_remedy(services: FakeModelServices) -> No
     result = (await examine(services, json=True)).json()
     assert not check(result, "history")["ok"]
     assert check(result, "answer")["ok"]
+
+
+@pytest.fixture
+def kv(services: FakeModelServices) -> Path:
+    """A cache with two pieces of conversations."""
+    folder = services.paths.kv
+    disk = DiskFolder(folder, NAMESPACE)
+    disk.open()
+    write(disk, 1, 2)
+    disk.close(5)
+    return folder
+
+
+async def test_an_empty_or_sound_cache_is_well(services: FakeModelServices, kv: Path) -> None:
+    num_bytes = num_bytes_in(kv)
+    cache = check((await examine(services, json=True)).json(), "cache")
+    assert cache["ok"]
+    assert cache["message"] == f"2 pieces of conversations, {num_bytes / 1e6:.1f} MB, all sound"
+    shutil.rmtree(kv)
+    cache = check((await examine(services, json=True)).json(), "cache")
+    assert cache["ok"] and cache["message"].startswith("0 pieces")
+    assert not kv.exists()
+
+
+async def test_a_damaged_cache_is_repaired_when_it_is_asked_for(
+    services: FakeModelServices, kv: Path
+) -> None:
+    file = segment_path(kv, NAMESPACE, key_of(2))
+    file.write_bytes(file.read_bytes()[:-1] + b"?")
+    cache = check((await examine(services, json=True)).json(), "cache")
+    assert not cache["ok"] and file.exists()
+    assert "besides these 1 damaged and 0 stray files" in cache["message"]
+    assert "doctor --repair" in cache["remedy"]
+    cache = check((await examine(services, json=True, repair=True)).json(), "cache")
+    assert cache["ok"] and not file.exists()
+    assert "1 damaged and 0 stray files were removed" in cache["message"]
+    cache = check((await examine(services, json=True, repair=True)).json(), "cache")
+    assert cache["message"].startswith("1 piece of conversations")
+    assert cache["message"].endswith("all sound")
+
+
+async def test_a_cache_in_use_is_counted_and_not_repaired(
+    services: FakeModelServices, kv: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(segment_index, "BUSY_SECONDS", 0.05)
+    disk = DiskFolder(kv, NAMESPACE)
+    disk.open()
+    cache = check((await examine(services, json=True)).json(), "cache")
+    assert cache["ok"] and "in use now" in cache["message"]
+    cache = check((await examine(services, json=True, repair=True)).json(), "cache")
+    assert not cache["ok"]
+    assert cache["remedy"] == "quit the app, then repair again"
+    disk.close(5)
+
+
+async def test_a_cache_that_cannot_be_read_has_a_remedy(
+    services: FakeModelServices, kv: Path
+) -> None:
+    shutil.rmtree(kv)
+    (kv / "index.sqlite3").mkdir(parents=True)
+    cache = check((await examine(services, json=True)).json(), "cache")
+    assert not cache["ok"] and "cannot be read" in cache["message"]
+    assert "delete this folder" in cache["remedy"]
 
 
 async def test_a_person_reads_the_same(services: FakeModelServices) -> None:
