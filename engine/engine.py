@@ -129,6 +129,10 @@ class Engine:
         """From now on KV may outlive the process, and what did so can come back."""
         self._seats.store.attach(disk, stored)
 
+    def note_disk(self, notice: str) -> None:
+        """Why KV cannot be kept on the disk, for the user."""
+        self._seats.store.note(notice)
+
     def kv_usage(self) -> KVUsage:
         return self._seats.store.usage()
 

@@ -1,22 +1,39 @@
 """From a configuration to a running engine."""
 
-from dataclasses import dataclass
+import logging
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from threading import Event, Thread
 
 from engine.async_engine import AsyncEngine
 from engine.backends.base import ModelInfo
 from engine.config import EngineConfig
 from engine.engine import Engine
+from engine.errors import EngineDead, HomeError
+from engine.kv.disk_folder import DiskFolder
+from engine.kv.namespace import compute_digest, known_digest, namespace_of
 from engine.tokenizer import Tokenizer
+
+logger = logging.getLogger(__name__)
+
+MEMO_NAME = "models.json"
 
 
 @dataclass(frozen=True, slots=True)
 class LoadedModel:
-    """A model that answers: the engine's thread runs until `engine.close()`."""
+    """A model that answers: the engine's thread runs until `close()`."""
 
     engine: AsyncEngine
     tokenizer: Tokenizer
     info: ModelInfo
     backend: str
+    is_closing: Event = field(default_factory=Event)
+
+    def close(self) -> None:
+        """Store what may outlive the process, end the engine and free the model. Blocks."""
+        self.is_closing.set()
+        self.engine.close()
 
 
 def load(config: EngineConfig) -> LoadedModel:
@@ -28,5 +45,42 @@ def load(config: EngineConfig) -> LoadedModel:
     from engine.backends.llama_cpp.backend import LlamaBackend
 
     backend = LlamaBackend(config)
+    namespace = backend.kv_memory.namespace
     engine = AsyncEngine(Engine(backend, config), backend.max_request_tokens)
-    return LoadedModel(engine, backend.tokenizer, backend.info, backend.kind)
+    loaded = LoadedModel(engine, backend.tokenizer, backend.info, backend.kind)
+    if config.kv_folder is not None:
+        _use_disk(loaded, config.model_path, config.kv_folder, namespace)
+    return loaded
+
+
+def _use_disk(loaded: LoadedModel, model: Path, folder: Path, memory_namespace: bytes) -> None:
+    """At once when the model's content is known, so that the first prompt finds what is stored;
+    else as soon as the file has been read, and nobody waits for that."""
+    memo = folder / MEMO_NAME
+    with suppress(OSError):
+        # What stands in the way is said when the disk is opened.
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+    def attach(digest: bytes) -> None:
+        disk = DiskFolder(folder, namespace_of(digest, memory_namespace))
+        try:
+            stored = disk.open()
+            loaded.engine.do(lambda engine: engine.attach_disk(disk, stored))
+        except HomeError as error:
+            notice = str(error)
+            logger.warning("%s", notice)
+            loaded.engine.do(lambda engine: engine.note_disk(notice))
+
+    def find_out() -> None:
+        try:
+            digest = compute_digest(model, memo, loaded.is_closing)
+            if digest is not None:
+                attach(digest)
+        except (OSError, EngineDead) as error:
+            logger.warning("the disk is not used for KV: %s", error)
+
+    digest = known_digest(model, memo)
+    if digest is not None:
+        attach(digest)
+    else:
+        Thread(target=find_out, name="model digest", daemon=True).start()

@@ -4,7 +4,8 @@ import asyncio
 from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from time import clock_gettime, perf_counter, sleep
+from threading import Event
+from time import clock_gettime, perf_counter
 from typing import Any, Self, TypeVar
 
 from app.bench.workload import Generation

@@ -49,7 +49,7 @@ class ChatModel:
         """End the engine and free the model. Blocks."""
         # A prompt that is still made uses the vocabulary.
         self.desk.shutdown(cancel_futures=True)
-        self.loaded.engine.close()
+        self.loaded.close()
 
     def splitter(self) -> ThinkingSplitter:
         """For one answer of this model."""
@@ -65,6 +65,6 @@ def load_chat_model(config: EngineConfig) -> ChatModel:
             info.chat_template, loaded.tokenizer, info.bos_text, info.eos_text
         )
     except BaseException:
-        loaded.engine.close()
+        loaded.close()
         raise
     return ChatModel(loaded, template, TokenLedger(loaded.tokenizer, template))

@@ -214,6 +214,10 @@ class KVStore:
             self._note_change(segment)
         self.maintain()
 
+    def note(self, notice: str) -> None:
+        """Why there is no disk, for the user."""
+        self._notice = notice
+
     def maintain(self) -> None:
         """Give the disk what is due, and take note of what it has done."""
         disk = self._disk
