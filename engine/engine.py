@@ -213,7 +213,11 @@ class Engine:
         for request in requests:
             # The last token is computed again: its logits are gone with the step.
             held = min(memory.length(request.seat_id), request.num_tokens - 1)
+            had_computed = request.num_computed_tokens > 0
             self._seats.resync(request, held)
+            if had_computed and request.num_computed_tokens == 0:
+                # A state that was half computed is gone whole; an earlier one may be stored.
+                self._scheduler.requeue(request)
         if failure is StepFailure.NO_ROOM:
             logger.warning("the KV cells ran out before our books said so")
             if not self._seats.evict_idle():

@@ -82,14 +82,18 @@ class Scheduler:
             self._queue_of(request).remove(request)
         request.status = RequestStatus.FINISHED
 
-    def preempt(self, request: Request) -> None:
-        """Back to the front of the queue; its tokens are computed again if they get evicted."""
+    def requeue(self, request: Request) -> None:
+        """Back to the front of its queue; what is still held of it then is not computed again."""
         self._running.remove(request)
         self._seats.release(request)
         request.num_computed_tokens = 0
         request.num_preemptions += 1
         request.status = RequestStatus.WAITING
         self._queue_of(request).appendleft(request)
+
+    def preempt(self, request: Request) -> None:
+        """Requeue it because there is no room, and admit nobody until somebody has left."""
+        self.requeue(request)
         self._is_crowded = True
 
     def schedule(self) -> Batch:
@@ -130,8 +134,7 @@ class Scheduler:
         """What runs in the background goes back to its queue as soon as somebody waits."""
         if self.num_foreground:
             for request in [each for each in self._running if each.options.is_in_background]:
-                self.preempt(request)
-                self._is_crowded = False
+                self.requeue(request)
 
     def _admit(self) -> None:
         if self._is_crowded and self._running:

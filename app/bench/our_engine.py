@@ -5,7 +5,7 @@ from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Event
-from time import clock_gettime, perf_counter
+from time import clock_gettime, perf_counter, sleep
 from typing import Any, Self, TypeVar
 
 from app.bench.workload import Generation
