@@ -151,9 +151,8 @@ def decode_file(data: Blob, namespace: bytes, key: bytes) -> Blob | None:
     header = decode_header(data.data)
     if header is None or header.namespace != namespace or header.segment.key != key:
         return None
+    # The checksum also covers the length.
     payload = data[header.num_bytes :]
-    if payload.nbytes != header.segment.num_bytes:
-        return None
     return payload if xxh3_64_intdigest(payload.data) == header.segment.checksum else None
 
 
