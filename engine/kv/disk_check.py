@@ -11,7 +11,7 @@ from xxhash import xxh3_64
 from engine.kv.disk_folder import INDEX_NAME
 from engine.kv.disk_inventory import FoundFile, found_files, reachable, read_header_of, reconcile
 from engine.kv.segment import Blob
-from engine.kv.segment_file import Header, segment_path
+from engine.kv.segment_file import Header, segment_name, segment_path
 from engine.kv.segment_index import (
     IndexDamaged,
     Name,
@@ -47,7 +47,8 @@ class DiskReport:
 @dataclass(frozen=True, slots=True)
 class _Findings:
     report: DiskReport
-    damaged: list[Path]
+    damaged: list[str]
+    """Names of files."""
     unreachable: list[Name]
 
 
@@ -89,7 +90,7 @@ def repair_disk(folder: Path) -> DiskReport:
         if index is None:
             index = SegmentIndex(path)
         for file in findings.damaged:
-            file.unlink(missing_ok=True)
+            (folder / file).unlink(missing_ok=True)
         for name in findings.unreachable:
             segment_path(folder, *name).unlink(missing_ok=True)
         reconcile(folder, index)
@@ -104,13 +105,13 @@ def repair_disk(folder: Path) -> DiskReport:
 def _examine(folder: Path, index: SegmentIndex | None) -> _Findings:
     """`index` is None when it is missing or damaged."""
     files = list(found_files(folder))
-    headers = {file.path: _verified(folder, file) for file in files}
+    headers = {file.name: _verified(file) for file in files}
     sound = [header for header in headers.values() if header is not None]
-    damaged = [path for path, header in headers.items() if header is None]
+    damaged = [name for name, header in headers.items() if header is None]
     unreachable = _unreachable(index, sound)
-    orphans = {segment_path(folder, *name) for name in unreachable}
+    orphans = {segment_name(*name) for name in unreachable}
     if index is not None:
-        rows = {segment_path(folder, row.namespace, row.key) for row in index.files()}
+        rows = {segment_name(row.namespace, row.key) for row in index.files()}
         orphans |= (rows ^ headers.keys()) - set(damaged)
     report = DiskReport(
         num_segments=len(sound),
@@ -134,9 +135,9 @@ def _unreachable(index: SegmentIndex | None, sound: list[Header]) -> list[Name]:
     return unreachable
 
 
-def _verified(folder: Path, file: FoundFile) -> Header | None:
+def _verified(file: FoundFile) -> Header | None:
     """The header of a file that is sound to its last byte."""
-    header = read_header_of(folder, file)
+    header = read_header_of(file)
     if header is None:
         return None
     checksum = xxh3_64()

@@ -8,6 +8,7 @@
 Payloads are not read here. A bad one is found when it is wanted, and removed then.
 """
 
+import os
 import re
 import shutil
 from collections import defaultdict
@@ -23,7 +24,7 @@ from engine.kv.segment_file import (
     Header,
     namespace_folder,
     read_header,
-    segment_path,
+    segment_name,
 )
 from engine.kv.segment_index import IndexedFile, SegmentIndex
 
@@ -31,15 +32,21 @@ MAX_UNUSED_S = 30 * 86400.0
 
 _NAMESPACE = re.compile("[0-9a-f]{16}")
 _FANOUT = re.compile("[0-9a-f]{2}")
-_KEY = re.compile("[0-9a-f]{32}")
+_FILE = re.compile(f"[0-9a-f]{{32}}({SUFFIX}|{PART_SUFFIX})")
 
 
 @dataclass(frozen=True, slots=True)
 class FoundFile:
-    path: Path
+    folder: Path
+    name: str
+    """As `segment_name` has it; that of a leftover ends otherwise."""
     num_bytes: int
     modified: float
     """Seconds since the epoch."""
+
+    @property
+    def path(self) -> Path:
+        return self.folder / self.name
 
 
 def namespace_folders(folder: Path) -> list[Path]:
@@ -50,15 +57,17 @@ def namespace_folders(folder: Path) -> list[Path]:
 def found_files(folder: Path) -> Iterator[FoundFile]:
     """Every segment's file, and what interrupted writes left. Raises OSError."""
     for namespace in namespace_folders(folder):
-        for fanout in namespace.iterdir():
-            if not _FANOUT.fullmatch(fanout.name):
+        for fanout in os.scandir(namespace):
+            if not (_FANOUT.fullmatch(fanout.name) and fanout.is_dir()):
                 continue
-            for path in fanout.iterdir():
-                if path.suffix in (SUFFIX, PART_SUFFIX) and _KEY.fullmatch(path.stem):
+            place = f"{namespace.name}/{fanout.name}"
+            for entry in os.scandir(fanout):
+                if _FILE.fullmatch(entry.name):
                     # A file may go away while others are looked at.
                     with suppress(FileNotFoundError):
-                        status = path.stat()
-                        yield FoundFile(path, status.st_size, status.st_mtime)
+                        status = entry.stat()
+                        name = f"{place}/{entry.name}"
+                        yield FoundFile(folder, name, status.st_size, status.st_mtime)
 
 
 def remove_unused(folder: Path, keep: bytes, now: float) -> None:
@@ -74,10 +83,10 @@ def reconcile(folder: Path, index: SegmentIndex) -> list[IndexedFile]:
 
     The changes of the index are not committed. Raises OSError.
     """
-    found = {each.path: each for each in found_files(folder)}
+    found = {each.name: each for each in found_files(folder)}
     gone: list[IndexedFile] = []
     for row in index.files():
-        file = found.pop(segment_path(folder, row.namespace, row.key), None)
+        file = found.pop(segment_name(row.namespace, row.key), None)
         if file is None:
             gone.append(row)
         elif file.num_bytes != row.num_bytes:
@@ -85,7 +94,7 @@ def reconcile(folder: Path, index: SegmentIndex) -> list[IndexedFile]:
             gone.append(row)
     index.delete((row.namespace, row.key) for row in gone)
     for file in found.values():
-        header = read_header_of(folder, file)
+        header = read_header_of(file)
         if header is None:
             file.path.unlink(missing_ok=True)
         else:
@@ -94,18 +103,17 @@ def reconcile(folder: Path, index: SegmentIndex) -> list[IndexedFile]:
     return index.files()
 
 
-def read_header_of(folder: Path, file: FoundFile) -> Header | None:
+def read_header_of(file: FoundFile) -> Header | None:
     """None: damaged, or not the file that should lie in this place."""
-    if file.path.suffix == PART_SUFFIX:
+    if file.name.endswith(PART_SUFFIX):
         return None
     try:
         header = read_header(file.path)
     except OSError:
         return None
-    if header is None:
+    if header is None or segment_name(header.namespace, header.segment.key) != file.name:
         return None
-    place = segment_path(folder, header.namespace, header.segment.key)
-    return header if place == file.path else None
+    return header
 
 
 def reachable(segments: Sequence[StoredSegment]) -> list[StoredSegment]:

@@ -56,9 +56,14 @@ def namespace_folder(folder: Path, namespace: bytes) -> Path:
     return folder / namespace.hex()[:16]
 
 
-def segment_path(folder: Path, namespace: bytes, key: bytes) -> Path:
+def segment_name(namespace: bytes, key: bytes) -> str:
+    """The place of its file under the folder of the disk tier, with slashes on every system."""
     name = key.hex()
-    return namespace_folder(folder, namespace) / name[:2] / f"{name}{SUFFIX}"
+    return f"{namespace.hex()[:16]}/{name[:2]}/{name}{SUFFIX}"
+
+
+def segment_path(folder: Path, namespace: bytes, key: bytes) -> Path:
+    return folder / segment_name(namespace, key)
 
 
 def encode_header(namespace: bytes, segment: StoredSegment) -> bytes:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from xxhash import xxh3_64_digest
+from xxhash import xxh3_64
 
 from engine.kv.disk import StoredSegment
 
@@ -30,7 +30,7 @@ create table segment (
     key blob not null check (typeof(key) = 'blob' and length(key) = 16),
     parent_key blob not null,
     start integer not null,
-    token_ids blob not null,
+    token_ids blob not null check (typeof(token_ids) = 'blob'),
     is_canonical integer not null,
     num_used blob not null,
     last_used real not null check (typeof(last_used) = 'real'),
@@ -252,9 +252,13 @@ def _segment(
     )
 
 
-def _row_checksum(*values: object) -> bytes:
+def _row_checksum(
+    key: bytes, parent_key: bytes, start: int, token_ids: bytes, *others: object
+) -> bytes:
     # Tokens that a bad block changed would give a conversation the KV of other words.
-    return xxh3_64_digest(repr(values).encode())
+    checksum = xxh3_64(repr((key, parent_key, start, others)).encode())
+    checksum.update(token_ids)
+    return checksum.digest()
 
 
 def _size(path: Path) -> int:
@@ -268,6 +272,9 @@ def _size(path: Path) -> int:
 def _errors(path: Path) -> Iterator[None]:
     try:
         yield
+    except UnicodeDecodeError as error:
+        # Even a message may hold what a damaged page holds.
+        raise IndexDamaged(errno.EINVAL, "it is damaged", str(path)) from error
     except sqlite3.Error as error:
         # Only the lower byte names the kind.
         code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF

@@ -392,7 +392,8 @@ def test_leftovers_are_removed_and_strangers_files_are_not(disk: DiskFolder, fol
     disk.close(5)
     part = place(folder, 1).with_name(f"{key_of(5).hex()}.part")
     part.write_bytes(b"half a fi")
-    strangers = [folder / "note.txt", place(folder, 1).parent / "note.txt"]
+    strangers = [folder / "note.txt", namespace_folder(folder, NAMESPACE) / "ff"]
+    strangers += [place(folder, 1).parent / "note.txt"]
     for path in strangers:
         path.write_text("mine")
     assert reopened(folder) == [1]
