@@ -65,7 +65,12 @@ def _use_disk(loaded: LoadedModel, model: Path, folder: Path, memory_namespace: 
         disk = DiskFolder(folder, namespace_of(digest, memory_namespace))
         try:
             stored = disk.open()
-            loaded.engine.do(lambda engine: engine.attach_disk(disk, stored))
+            try:
+                loaded.engine.do(lambda engine: engine.attach_disk(disk, stored))
+            except EngineDead:
+                # Else its lock would keep the next model from the disk.
+                disk.close(0.0)
+                raise
         except HomeError as error:
             notice = str(error)
             logger.warning("%s", notice)
