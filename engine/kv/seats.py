@@ -64,7 +64,7 @@ class Seats:
         stored = self._stored(request)
         seat: Seat | None
         if request.options.is_reproducible:
-            seat = self._seat_alone(request, stored)
+            seat, stored = self._seat_alone(request, stored)
         else:
             seat, stored = self._seat_beside_others(request, headroom, stored)
             if seat is None and stored.segments:
@@ -234,7 +234,7 @@ class Seats:
             return None
         return self._tiers.empty_seat(keep=None)
 
-    def _seat_alone(self, request: Request, stored: Match) -> Seat:
+    def _seat_alone(self, request: Request, stored: Match) -> tuple[Seat, Match]:
         """Cells from the first on, in the order of the tokens: where KV lies changes its sums."""
         assert not self._cells.running(), "a reproducible request waits until it is alone"
         seat = self._alone
@@ -243,11 +243,12 @@ class Seats:
             num_held = common_prefix(seat.token_ids, request.token_ids, limit)
             num_held -= num_held % GRID_TOKENS
             if num_held >= stored.length and self._cells.cut_back(seat, num_held):
-                return seat
+                return seat, stored
         for idle in self._cells.idle():
             self._tiers.evict(idle)
         self._alone = self._cells.seats[0]
-        return self._alone
+        # What has just left the cells can come back to where it belongs.
+        return self._alone, self._stored(request)
 
     def _stored(self, request: Request) -> Match:
         is_reproducible = request.options.is_reproducible

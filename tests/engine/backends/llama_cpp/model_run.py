@@ -13,7 +13,8 @@ from engine.backends.llama_cpp.model import LlamaModel
 from engine.backends.llama_cpp.step_batch import Part
 from engine.config import EngineConfig
 from engine.engine import Engine, RequestFailure
-from engine.request import Request, RequestOutput
+from engine.metrics import Timings
+from engine.request import IN_FRONT, Request, RequestOptions, RequestOutput
 from engine.sampling_params import SamplingParams
 
 GREEDY = SamplingParams(temperature=0.0, max_tokens=16, ignore_eos=True, loop_guard=False)
@@ -34,8 +35,10 @@ class ModelRun:
     def encode(self, text: str) -> list[int]:
         return self.backend.tokenizer.encode(text)
 
-    def submit(self, prompt: Sequence[int], **changes: object) -> int:
-        request = Request(list(prompt), replace(GREEDY, **changes))
+    def submit(
+        self, prompt: Sequence[int], options: RequestOptions = IN_FRONT, **changes: object
+    ) -> int:
+        request = Request(list(prompt), replace(GREEDY, **changes), options)
         self.engine.add_request(request)
         self.tokens[request.request_id] = []
         return request.request_id
@@ -62,10 +65,13 @@ class ModelRun:
         self.finish()
         return self.tokens[number]
 
-    def cached_tokens(self, number: int) -> int:
+    def timings(self, number: int) -> Timings:
         last = self.last[number]
         assert isinstance(last, RequestOutput) and last.timings is not None
-        return last.timings.cached_tokens
+        return last.timings
+
+    def cached_tokens(self, number: int) -> int:
+        return self.timings(number).cached_tokens
 
 
 @contextmanager
