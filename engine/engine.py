@@ -16,6 +16,7 @@ from engine.config import EngineConfig
 from engine.errors import EngineError
 from engine.generation import Ending, Generation
 from engine.kv.disk import Disk, StoredSegment
+from engine.kv.pressure import MemoryPressure
 from engine.kv.seats import Seats
 from engine.kv.store import KVUsage
 from engine.request import FinishReason, Request, RequestOutput
@@ -45,6 +46,7 @@ class Engine:
         self._backend = backend
         self._tokenizer = backend.tokenizer
         self._runner = backend.model_runner
+        self._pressure = MemoryPressure(ram_budget(config.kv_ram_bytes))
         self._seats = Seats(
             backend.kv_memory,
             ram_budget=ram_budget(config.kv_ram_bytes),
@@ -121,6 +123,10 @@ class Engine:
     def maintain(self) -> float | None:
         """A little of the work that no request waits for. Gives the seconds until more of it is
         due: 0 at once, None when nothing is."""
+        budget = self._pressure.budget()
+        if budget is not None:
+            logger.info("memory for KV outside the cells: %d bytes", budget)
+            self._seats.store.limit_ram(budget)
         if self._seats.maintain(self._scheduler.is_writing):
             return 0.0
         return WRITER_LOOK_SECONDS if self._seats.store.is_writing else None
@@ -137,7 +143,8 @@ class Engine:
         return self._seats.store.usage()
 
     def limit_kv(self, ram_bytes: int | None, disk_bytes: int) -> None:
-        self._seats.store.limit(ram_budget(ram_bytes), disk_bytes)
+        self._seats.store.limit_ram(self._pressure.choose(ram_budget(ram_bytes)))
+        self._seats.store.limit_disk(disk_bytes)
 
     def forget(self, owner: str, paths: Sequence[Sequence[int]] = ()) -> None:
         """Remove the words of an owner from every tier, except those of these token paths and

@@ -277,11 +277,14 @@ class KVStore:
             notice=self._notice,
         )
 
-    def limit(self, ram_budget: int, disk_budget: int) -> None:
-        """Hold at most so many bytes from now on."""
-        self._ram_budget = ram_budget
-        self._disk_budget = disk_budget
+    def limit_ram(self, num_bytes: int) -> None:
+        """Hold at most so many bytes in memory from now on."""
+        self._ram_budget = num_bytes
         self._make_ram_room(0)
+
+    def limit_disk(self, num_bytes: int) -> None:
+        """Hold at most so many bytes on the disk from now on."""
+        self._disk_budget = num_bytes
         self.maintain()
 
     def check(self) -> None:

@@ -274,7 +274,7 @@ def test_a_smaller_budget_holds_at_once() -> None:
     shelf = Shelf()
     for seed in range(5):
         shelf.put(chat(seed))
-    shelf.store.limit(50 * TOKEN, 100_000)
+    shelf.store.limit_ram(50 * TOKEN)
     assert shelf.store.usage().ram_bytes <= 50 * TOKEN
     shelf.store.check()
 
