@@ -157,6 +157,12 @@ def add_generate(parser: argparse.ArgumentParser) -> None:
     for name, kind in SAMPLING_OPTIONS.items():
         parser.add_argument(f"--{name.replace('_', '-')}", dest=name, type=kind, metavar="N")
     parser.add_argument("--stop", action="append", metavar="TEXT", help="end before this text")
+    parser.add_argument(
+        "--no-reproducible",
+        dest="reproducible",
+        action="store_false",
+        help="computed together with other answers; may then differ from run to run",
+    )
     add_json(parser)
 
 

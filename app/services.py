@@ -1,6 +1,6 @@
 """The composition root: who exists, in which order they are made and closed.
 
-    Paths, Settings -> Database -> Conversations -> ChatSession -> Jobs
+    Paths, Settings -> Database -> Conversations -> ChatSession -> Jobs, IdleWork
                        ChatModel (loaded in a thread) ---^
 
 Nothing is opened before it is asked for, so that a command pays only for what it uses.
@@ -12,17 +12,20 @@ from functools import cached_property
 from pathlib import Path
 
 from app.api.keys import api_key
+from app.chat.belonging import program_owner
 from app.chat.chat_model import ChatModel, load_chat_model
+from app.chat.idle import IdleWork
 from app.chat.jobs import Jobs
 from app.chat.session import ChatSession
 from app.history.conversations import Conversations
 from app.history.database import Database
+from app.history.programs import Programs
 from app.models.local import find_model
 from app.models.starter import starter_model
 from app.paths import Paths
 from app.settings import Settings, load_settings, save_settings
 from engine.config import EngineConfig
-from engine.errors import InglenookError, ModelNotFound
+from engine.errors import HistoryError, InglenookError, ModelNotFound
 
 logger = logging.getLogger(__name__)
 
@@ -41,6 +44,8 @@ class Services:
         self.url = ""
         """Where the app is reached; set before the page is built."""
         self._loading: asyncio.Future[ChatModel] | None = None
+        self._keeps_kv = False
+        self._forgetting: set[asyncio.Task[None]] = set()
 
     @property
     def settings(self) -> Settings:
@@ -61,15 +66,23 @@ class Services:
 
     @cached_property
     def conversations(self) -> Conversations:
-        return Conversations(self.database)
+        return Conversations(self.database, on_deleted=self._forget_soon)
+
+    @cached_property
+    def programs(self) -> Programs:
+        return Programs(self.database)
 
     @cached_property
     def session(self) -> ChatSession:
-        return ChatSession(self.conversations, self.chat_model, lambda: self.settings.sampling)
+        return ChatSession(self.conversations, self.chat_model, lambda: self.settings)
 
     @cached_property
     def jobs(self) -> Jobs:
-        return Jobs(self.session)
+        idle = IdleWork(
+            self.conversations,
+            lambda: self.settings.automatic_titles and not self.is_starter_model,
+        )
+        return Jobs(self.session, idle)
 
     @cached_property
     def model_path(self) -> Path:
@@ -119,15 +132,63 @@ class Services:
         return await asyncio.shield(self._loading)
 
     async def _load(self) -> ChatModel:
-        context_tokens = self.settings.context_tokens
-        config = EngineConfig(model_path=self.model_path, context_tokens=context_tokens)
+        model = await self._load_model()
+        if self._keeps_kv:
+            await self._retain(model)
+        return model
+
+    async def _load_model(self) -> ChatModel:
+        config = EngineConfig(
+            model_path=self.model_path,
+            context_tokens=self.settings.context_tokens,
+            kv_folder=self.paths.kv if self._keeps_kv else None,
+        )
         return await asyncio.to_thread(load_chat_model, config)
 
-    def start(self) -> None:
-        """Begin what the page needs: the model in the background, and a tidy history.
+    async def _retain(self, model: ChatModel) -> None:
+        """Remove the KV of what was deleted while this model was not there to hear of it."""
+        try:
+            owners = [*await self.conversations.ids(), *await self.programs.owners()]
+            await model.loaded.engine.retain(owners)
+        except InglenookError as error:
+            # The model can be used all the same, and the next start tries again.
+            logger.warning("KV of deleted conversations may be left: %s", error)
 
-        Call it in the event loop. A model that cannot be loaded leaves the history readable.
+    def _forget_soon(self, conversation_id: str) -> None:
+        task = asyncio.ensure_future(self._forget(conversation_id))
+        self._forgetting.add(task)
+        task.add_done_callback(self._forgetting.discard)
+
+    async def _forget(self, conversation_id: str) -> None:
+        """End what goes on for a deleted conversation, and let the engine forget its words."""
+        await self.jobs.leave(conversation_id)
+        if self._loading is None:
+            return
+        try:
+            # Also one that is still loading: it has asked already who lives.
+            model = await self.chat_model()
+            await model.loaded.engine.forget(conversation_id)
+        except InglenookError as error:
+            logger.info("there is no engine to forget a conversation: %s", error)
+
+    async def program_user(self, user: str) -> str:
+        """The owner of what a program says for this user of its own; empty when it names none."""
+        owner = program_owner(user)
+        if owner:
+            try:
+                await self.programs.note(owner)
+            except HistoryError as error:
+                # Then its KV is removed at the next start, and read again.
+                logger.warning("a user of a program was not noted: %s", error)
+        return owner
+
+    def start(self) -> None:
+        """Begin what the app needs: the model in the background, with the KV of earlier runs.
+
+        Call it in the event loop of the process that owns the home. A model that cannot be
+        loaded leaves the history readable.
         """
+        self._keeps_kv = True
         loading = asyncio.ensure_future(self.chat_model())
         loading.add_done_callback(_note_failure)
 
@@ -154,8 +215,12 @@ class Services:
             await self.jobs.close()
         if self._loading is not None:
             await asyncio.wait([self._loading])
-            if self.loaded_model is not None:
-                await asyncio.to_thread(self.loaded_model.close)
+        if self._forgetting:
+            await asyncio.wait(self._forgetting)
+        if self.loaded_model is not None:
+            await asyncio.to_thread(self.loaded_model.close)
+        if "conversations" in self.__dict__:
+            await asyncio.to_thread(self.conversations.close)
         if "database" in self.__dict__:
             await asyncio.to_thread(self.database.close)
 

@@ -16,13 +16,17 @@ class Settings:
     """`sampling` holds only what differs from `SamplingParams`' own defaults.
 
     `model` is a path to a GGUF file, or empty for the starter model; `context_tokens` None lets
-    the engine choose.
+    the engine choose. `reproducible`: a chat's answer does not depend on what was held, at the
+    price of being computed alone. `automatic_titles`: the model names new conversations; the
+    starter model never does, since it names them badly.
     """
 
     model: str = ""
     context_tokens: int | None = None
     default_system_prompt: str = "You are a helpful assistant."
     default_sampling: Mapping[str, Any] = field(default_factory=dict)
+    reproducible: bool = False
+    automatic_titles: bool = True
 
     @property
     def sampling(self) -> SamplingParams:
@@ -73,6 +77,8 @@ def _from_json(values: object) -> Settings:
         ("context_tokens", tokens is None or type(tokens) is int),
         ("default_system_prompt", isinstance(settings.default_system_prompt, str)),
         ("default_sampling", isinstance(settings.default_sampling, dict)),
+        ("reproducible", isinstance(settings.reproducible, bool)),
+        ("automatic_titles", isinstance(settings.automatic_titles, bool)),
     ):
         if not is_right:
             raise ValueError(f"{name} is of the wrong kind")

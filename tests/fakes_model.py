@@ -1,6 +1,8 @@
 """A chat model without a model: a test writes the answers, token by token, when it likes."""
 
 import asyncio
+import os
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Self, cast
 
 from app.chat.chat_model import ChatModel
@@ -12,7 +14,7 @@ from engine.backends.base import ModelInfo
 from engine.errors import EngineDead, InglenookError, PromptTooLong
 from engine.loading import LoadedModel
 from engine.metrics import Timings
-from engine.request import FinishReason, RequestOutput
+from engine.request import FinishReason, RequestOptions, RequestOutput
 from engine.sampling_params import SamplingParams
 from tests.fakes_text import FAMILIES, Family
 
@@ -20,12 +22,22 @@ from tests.fakes_text import FAMILIES, Family
 class FakeStream:
     """One answer. The test feeds it; the reader iterates it as it would the engine's."""
 
-    def __init__(self, prompt: list[int], params: SamplingParams) -> None:
+    def __init__(
+        self,
+        prompt: list[int],
+        params: SamplingParams,
+        options: RequestOptions,
+        num_cached: int,
+        leave: Callable[["FakeStream"], None],
+    ) -> None:
         self.prompt = prompt
         self.params = params
+        self.options = options
+        self.num_cached = num_cached
+        self.token_ids: list[int] = []
+        self._leave = leave
         self.is_over = False
         self.is_aborted = False
-        self._num_written = 0
         self._outputs: asyncio.Queue[RequestOutput | InglenookError] = asyncio.Queue()
 
     # For the test
@@ -36,10 +48,11 @@ class FakeStream:
 
     def write(self, text: str) -> None:
         """One output, with a token for each byte."""
+        token_ids = tuple(text.encode())
         self._outputs.put_nowait(
-            RequestOutput(0, text, tuple(text.encode()), num_prompt_tokens_read=len(self.prompt))
+            RequestOutput(0, text, token_ids, num_prompt_tokens_read=len(self.prompt))
         )
-        self._num_written += len(text.encode())
+        self.token_ids += token_ids
 
     def end(
         self, text: str = "", reason: FinishReason = FinishReason.STOP, notice: str = ""
@@ -47,11 +60,14 @@ class FakeStream:
         if self.is_over:
             return
         self.is_over = True
-        self._num_written += len(text.encode())
+        self.token_ids += text.encode()
+        self._leave(self)
         timings = Timings(
-            prefilled_tokens=len(self.prompt),
-            completion_tokens=self._num_written,
+            prefilled_tokens=len(self.prompt) - self.num_cached,
+            cached_tokens=self.num_cached,
+            completion_tokens=len(self.token_ids),
             finish=reason.value,
+            is_reproducible=self.options.is_reproducible,
         )
         self._outputs.put_nowait(
             RequestOutput(
@@ -67,6 +83,7 @@ class FakeStream:
 
     def fail(self, error: InglenookError) -> None:
         self.is_over = True
+        self._leave(self)
         self._outputs.put_nowait(error)
 
     # For the reader
@@ -93,31 +110,78 @@ class FakeStream:
 
 
 class FakeEngine:
-    """Keeps every stream it gave; `script` lets it answer by itself."""
+    """Keeps every stream it gave; `script` lets it answer by itself.
+
+    As the engine does, it holds what was computed, finds for a new prompt the longest beginning of
+    it, and forgets by owner. Requests in the background are kept apart: a preparation ends at
+    once unless `is_busy`, and what else is asked is answered by `background_script`.
+    """
 
     def __init__(self, max_request_tokens: int = 4096, script: str | None = None) -> None:
         self.max_request_tokens = max_request_tokens
         self.streams: list[FakeStream] = []
+        self.background: list[FakeStream] = []
         self.script = script
+        self.background_script: str | None = ""
+        self.is_busy = False
         self.is_dead = False
         self.is_closed = False
+        self.held: list[tuple[str, list[int]]] = []
+        """By owner, what is in the cells."""
+        self.forgotten: list[str] = []
+        self.retained: frozenset[str] | None = None
 
-    def submit(self, prompt: list[int], params: SamplingParams) -> FakeStream:
+    def submit(
+        self,
+        prompt: list[int],
+        params: SamplingParams,
+        options: RequestOptions = RequestOptions(),  # noqa: B008 - a frozen value
+    ) -> FakeStream:
         if len(prompt) >= self.max_request_tokens:
             raise PromptTooLong(len(prompt), self.max_request_tokens)
         if self.is_dead:
             raise EngineDead("The engine has stopped: restart the app.")
-        stream = FakeStream(prompt, params)
-        self.streams.append(stream)
-        if self.script is not None:
-            for letter in self.script:
+        stream = FakeStream(prompt, params, options, self.num_cached(prompt), self._leave)
+        if options.is_in_background:
+            self.background.append(stream)
+            script = "" if options.is_preparation else self.background_script
+            if self.is_busy:
+                script = None
+        else:
+            self.streams.append(stream)
+            script = self.script
+        if script is not None:
+            for letter in script:
                 stream.write(letter)
             stream.end()
         return stream
 
+    def num_cached(self, prompt: list[int]) -> int:
+        """How much of a prompt is held; its last token is always computed."""
+        shared = (len(os.path.commonprefix([held, prompt])) for _, held in self.held)
+        return min(max(shared, default=0), len(prompt) - 1)
+
+    def _leave(self, stream: FakeStream) -> None:
+        if not stream.options.is_background:
+            written = [] if stream.options.is_preparation else stream.token_ids
+            owner = stream.options.belonging.owner
+            self.held.append((owner, [*stream.prompt, *written]))
+
+    async def forget(self, owner: str, paths: Sequence[Sequence[int]] = ()) -> None:
+        assert not any(each.options.belonging.owner == owner for each in self._running)
+        self.forgotten.append(owner)
+        self.held = [each for each in self.held if each[0] != owner]
+
+    async def retain(self, owners: Iterable[str]) -> None:
+        self.retained = frozenset(owners)
+
+    @property
+    def _running(self) -> list[FakeStream]:
+        return [each for each in (*self.streams, *self.background) if not each.is_over]
+
     @property
     def num_running(self) -> int:
-        return sum(not stream.is_over for stream in self.streams)
+        return len(self._running)
 
     @property
     def num_waiting(self) -> int:
@@ -159,5 +223,5 @@ class FakeModelServices(Services):
         self.engine = engine
         self._template = template
 
-    async def _load(self) -> ChatModel:
+    async def _load_model(self) -> ChatModel:
         return fake_chat_model(self.engine, self._template)

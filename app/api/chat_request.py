@@ -26,7 +26,7 @@ SAMPLING_FIELDS: Mapping[str, str] = {
 }
 INTEGERS = frozenset({"top_k", "seed", "max_tokens"})
 # They change nothing about an answer here, so taking them promises nothing.
-HARMLESS = frozenset({"user", "metadata", "store", "service_tier", "safety_identifier"})
+HARMLESS = frozenset({"metadata", "store", "service_tier", "safety_identifier"})
 # What a field that we do not have may say, because it is what happens anyway.
 DEFAULTS: Mapping[str, tuple[Any, ...]] = {
     "n": (1,),
@@ -50,9 +50,13 @@ MESSAGE_FIELDS = frozenset({"role", "content", "reasoning_content"})
 
 @dataclass(frozen=True, slots=True)
 class ChatRequest:
-    """What the caller wants. `model` is its word for the model; there is only one."""
+    """What the caller wants. `model` is its word for the model; there is only one.
+
+    `user` is for whom it asks, or empty; that user's KV is kept on the disk.
+    """
 
     model: str
+    user: str
     path: tuple[Turn, ...]
     params: SamplingParams
     is_streamed: bool
@@ -79,6 +83,7 @@ def read_chat_request(body: object, defaults: SamplingParams) -> ChatRequest:
         raise UsageError("The field 'stream_options' must be an object.")
     return ChatRequest(
         model=_text(body.get("model") or "", "model"),
+        user=_text(body.get("user") or "", "user"),
         path=_path(body.get("messages")),
         params=with_changes(defaults, changes),
         is_streamed=_flag(body.get("stream"), "stream"),
@@ -86,7 +91,7 @@ def read_chat_request(body: object, defaults: SamplingParams) -> ChatRequest:
     )
 
 
-_OWN_FIELDS = frozenset({"model", "messages", "stop", "stream", "stream_options"})
+_OWN_FIELDS = frozenset({"model", "user", "messages", "stop", "stream", "stream_options"})
 
 
 def _number(name: str, value: object) -> int | float | bool:

@@ -14,6 +14,7 @@ from starlette.types import Receive, Scope, Send
 
 from app.api.chat_request import ChatRequest, read_chat_request
 from app.api.keys import is_key
+from app.chat.belonging import request_options
 from app.chat.chat_model import ChatModel
 from app.services import Services
 from engine.async_engine import OutputStream
@@ -56,7 +57,8 @@ def router(services: Services, key: str) -> APIRouter:
             wanted = read_chat_request(await read_json(request), services.settings.sampling)
             model = await services.chat_model()
             prompt = await model.prompt(wanted.path, "", time.time())
-            stream = model.loaded.engine.submit(prompt, wanted.params)
+            owner = await services.program_user(wanted.user)
+            stream = model.loaded.engine.submit(prompt, wanted.params, request_options(owner))
         except InglenookError as error:
             return failed(error)
         completion = Completion(model, stream, wanted)

@@ -1,17 +1,23 @@
 """A loaded model with what a chat needs around it: its template and its token ledger."""
 
 import asyncio
+import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from app.chat.ledger import TokenLedger
+from app.chat.message import Role
 from app.chat.template import ChatTemplate
 from app.chat.thinking import ThinkingSplitter
 from app.chat.turns import Turn, normalise
 from engine.config import EngineConfig
 from engine.loading import LoadedModel, load
+from engine.tokenizer import THINKING_TAGS
+
+# Two beginnings of a message that share nothing: what their prompts share stands before it.
+PROBES = ("Why", "1")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +47,31 @@ class ChatModel:
         Off the event loop: a long text takes seconds to tokenize.
         """
         turns = normalise(path, system_prompt)
-        now = datetime.fromtimestamp(clock, UTC).astimezone()
+        now = _time_of(clock)
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self.desk, self.ledger.encode, turns, now)
+
+    async def prefix(self, path: Sequence[Turn], system_prompt: str, clock: float) -> list[int]:
+        """What the prompt of the next turn begins with, whatever the user says in it."""
+        now = _time_of(clock)
+        following = [normalise([*path, Turn(Role.USER, text)], system_prompt) for text in PROBES]
+        loop = asyncio.get_running_loop()
+        prompts = [
+            await loop.run_in_executor(self.desk, self.ledger.encode, turns, now)
+            for turns in following
+        ]
+        return list(os.path.commonprefix(prompts))
+
+    def skipped_thinking(self, is_thinker: bool) -> list[int]:
+        """Ids that go after a prompt when there is no time to think; `is_thinker` says that this
+        model has been seen to, without being made to by its template."""
+        opening = self.template.opened_tag
+        if not opening and not is_thinker:
+            return []
+        tags = self.loaded.tokenizer.control_tokens
+        tag = opening or next((each for each in THINKING_TAGS if each in tags), "<think>")
+        begun = [] if opening else [tag]
+        return self.ledger.encode_marks([*begun, "\n", THINKING_TAGS[tag], "\n\n"])
 
     def close(self) -> None:
         """End the engine and free the model. Blocks."""
@@ -54,6 +82,10 @@ class ChatModel:
     def splitter(self) -> ThinkingSplitter:
         """For one answer of this model."""
         return ThinkingSplitter(self.template.opened_tag)
+
+
+def _time_of(clock: float) -> datetime:
+    return datetime.fromtimestamp(clock, UTC).astimezone()
 
 
 def load_chat_model(config: EngineConfig) -> ChatModel:

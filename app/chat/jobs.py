@@ -7,6 +7,7 @@ changes nothing, and whoever comes later follows the same job.
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 
+from app.chat.idle import IdleWork
 from app.chat.message import MessageState
 from app.chat.session import Answer, ChatSession, Writing
 from engine.errors import UsageError
@@ -63,10 +64,14 @@ class Job:
 
 
 class Jobs:
-    """At most one job a conversation. Owned by the event loop."""
+    """At most one job a conversation. Owned by the event loop.
 
-    def __init__(self, session: ChatSession) -> None:
+    Between two jobs of a conversation `idle` does what nobody waits for.
+    """
+
+    def __init__(self, session: ChatSession, idle: IdleWork) -> None:
         self._session = session
+        self._idle = idle
         self._jobs: dict[str, Job] = {}
         self._starting: dict[str, asyncio.Task[Job]] = {}
         self._stopped_early: set[str] = set()
@@ -96,6 +101,20 @@ class Jobs:
         elif conversation_id in self._starting:
             self._stopped_early.add(conversation_id)
 
+    async def leave(self, conversation_id: str) -> None:
+        """The conversation is gone: end all that goes on for it."""
+        self.stop(conversation_id)
+        self._idle.cancel(conversation_id)
+        await self.at_rest(conversation_id)
+
+    async def at_rest(self, conversation_id: str) -> None:
+        """Wait until nothing goes on for the conversation, in the background neither."""
+        if conversation_id in self._starting:
+            await asyncio.wait([self._starting[conversation_id]])
+        if conversation_id in self._jobs:
+            await self._jobs[conversation_id].finished()
+        await self._idle.at_rest(conversation_id)
+
     async def close(self) -> None:
         """Keep what is being written, marked as interrupted."""
         starting = list(self._starting.values())
@@ -105,6 +124,7 @@ class Jobs:
             await asyncio.wait(starting)
         for job in list(self._jobs.values()):
             await job.cancel()
+        await self._idle.close()
 
     async def _start(self, conversation_id: str, plan: Callable[[], Awaitable[Writing]]) -> Job:
         job = self._jobs.get(conversation_id)
@@ -112,6 +132,7 @@ class Jobs:
             raise UsageError(job.answer.message.notice or STILL_ANSWERING)
         if job is not None or conversation_id in self._starting:
             raise UsageError(STILL_ANSWERING)
+        self._idle.cancel(conversation_id)
         # A task of its own: a page that goes away while the message is stored must not leave an
         # answer behind that nobody writes.
         task = asyncio.create_task(self._begin(conversation_id, plan))
@@ -137,6 +158,7 @@ class Jobs:
         finally:
             # Here and not in a callback: who sees the end may send the next message at once.
             del self._jobs[conversation_id]
+        self._idle.begin(writing)
 
 
 def _look_at(task: "asyncio.Task[Job]") -> None:

@@ -60,6 +60,15 @@ class TokenLedger:
             token_ids.insert(0, bos_id)
         return token_ids
 
+    def encode_marks(self, texts: Iterable[str]) -> list[int]:
+        """Ids of texts as a template would write them: what is a control token becomes one."""
+        controls = self._tokenizer.control_tokens
+        token_ids: list[int] = []
+        for text in texts:
+            control = controls.get(text)
+            token_ids += [control.token_id] if control else self._tokenizer.encode(text)
+        return token_ids
+
     def _encode_part(self, part: TextPart) -> Sequence[int]:
         if not any(span.token_ids for span in part.spans):
             return self._encode_text(part.text)

@@ -12,14 +12,16 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from time import monotonic
 
+from app.chat.belonging import request_options
 from app.chat.chat_model import ChatModel
 from app.chat.message import Conversation, Message, MessageState, Role
 from app.chat.turns import Turn
 from app.history.conversations import Conversations
+from app.settings import Settings
 from engine.async_engine import OutputStream
 from engine.errors import HistoryError, InglenookError, NotFound, PromptTooLong, UsageError
 from engine.metrics import Timings
-from engine.request import FinishReason, RequestOutput
+from engine.request import FinishReason, RequestOptions, RequestOutput
 from engine.sampling_params import SamplingParams, with_changes
 
 logger = logging.getLogger(__name__)
@@ -38,13 +40,20 @@ class Answer:
     num_prompt_tokens_read: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """Who is to answer, what it reads, and how it chooses its words."""
+    """Who is to answer, what it reads, and how it chooses its words.
+
+    `prompt` is the `path` of what was said under the conversation's system prompt and clock.
+    """
 
     model: ChatModel
     prompt: list[int]
     params: SamplingParams
+    options: RequestOptions
+    path: tuple[Turn, ...]
+    system_prompt: str
+    clock: float
 
 
 class Writing:
@@ -134,19 +143,19 @@ class Writing:
 class ChatSession:
     """Plans and writes answers. Owned by the event loop.
 
-    `model` gives the loaded model or raises the sentence that says why there is none; `sampling`
-    gives the choices a conversation starts from.
+    `model` gives the loaded model or raises the sentence that says why there is none; `settings`
+    are the choices a conversation starts from.
     """
 
     def __init__(
         self,
         conversations: Conversations,
         model: Callable[[], Awaitable[ChatModel]],
-        sampling: Callable[[], SamplingParams],
+        settings: Callable[[], Settings],
     ) -> None:
         self._conversations = conversations
         self._model = model
-        self._sampling = sampling
+        self._settings = settings
 
     async def plan_reply(self, conversation_id: str, text: str) -> Writing:
         """Store the user's message and an empty answer, in one transaction.
@@ -194,7 +203,8 @@ class ChatSession:
     async def _write(self, writing: Writing) -> None:
         question = writing.question
         saved = monotonic()
-        with question.model.loaded.engine.submit(question.prompt, question.params) as stream:
+        engine = question.model.loaded.engine
+        with engine.submit(question.prompt, question.params, question.options) as stream:
             writing.stream = stream
             if writing.is_stopped:
                 stream.abort()
@@ -251,10 +261,21 @@ class ChatSession:
 
     async def _question(self, conversation: Conversation, path: list[Turn]) -> Question:
         """Raises what stands in the way of an answer, before anything is stored."""
-        params = with_changes(self._sampling(), conversation.sampling)
+        settings = self._settings()
+        params = with_changes(settings.sampling, conversation.sampling)
         model = await self._model()
         prompt = await model.prompt(path, conversation.system_prompt, conversation.created_at)
         limit = model.loaded.engine.max_request_tokens
         if len(prompt) >= limit:
             raise PromptTooLong(len(prompt), limit)
-        return Question(model, prompt, params)
+        return Question(
+            model=model,
+            prompt=prompt,
+            params=params,
+            options=request_options(
+                conversation.conversation_id, is_reproducible=settings.reproducible
+            ),
+            path=tuple(path),
+            system_prompt=conversation.system_prompt,
+            clock=conversation.created_at,
+        )

@@ -3,6 +3,7 @@
 import time
 from typing import Any
 
+from app.chat.belonging import request_options
 from app.chat.chat_model import ChatModel
 from app.chat.message import Role
 from app.chat.turns import Turn
@@ -22,7 +23,9 @@ async def generate(services: Services, options: Options, console: Console) -> No
     content: list[str] = []
     thinking: list[str] = []
     last: RequestOutput | None = None
-    with model.loaded.engine.submit(prompt, params) as stream:
+    # Nobody's words: no KV of them is written to the disk.
+    asked = request_options(is_reproducible=options.reproducible)
+    with model.loaded.engine.submit(prompt, params, asked) as stream:
         async for last in stream:
             pieces = [splitter.feed(last.text)]
             if last.finish_reason is not None:

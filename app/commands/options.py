@@ -38,6 +38,7 @@ class Options:
     json: bool = False
     yes: bool = False
     repair: bool = False
+    reproducible: bool = True
     preset: str = ""
     sampling: Mapping[str, Any] = field(default_factory=dict)
 

@@ -3,12 +3,13 @@
 import time
 import uuid
 from collections.abc import Callable, Mapping
-from enum import Enum
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Literal
 
 from sqlite_utils import Database as Tables
 
+from app.chat.belonging import TEMPORARY
 from app.chat.message import Conversation, Message, MessageState, Role
+from app.chat.title import first_words
 from app.history.database import Database
 from app.history.rows import (
     conversation_from_row,
@@ -19,6 +20,9 @@ from app.history.rows import (
     writing_from_message,
 )
 from app.history.statements import (
+    ACTIVE_LEAF,
+    Exchange,
+    Place,
     branch,
     conversation_at_rest,
     conversation_of,
@@ -31,44 +35,45 @@ from app.history.statements import (
     unknown_conversation,
     write_answer,
 )
+from app.history.stores import Stores
 from engine.errors import HistoryError
 
-TITLE_LENGTH = 60
-
-
-class Place(Enum):
-    """Where a turn hangs, when it is not below a message that is named."""
-
-    ACTIVE_LEAF = "active leaf"
-
-
-ACTIVE_LEAF: Final = Place.ACTIVE_LEAF
-
-
-class Exchange(NamedTuple):
-    """What the user said, and the answer that is to be written."""
-
-    user: Message
-    answer: Message
+LISTED = "select * from conversation where deleted_at is null order by updated_at desc, seq desc"
 
 
 class Conversations:
-    """The conversations of one database. Has no state of its own.
+    """The conversations of one database, and the temporary ones, which are in memory only.
 
     A finished message is never changed; editing and regenerating add siblings. A deleted
     conversation is found by `restore` and `purge` only. `NotFound` names an unknown id.
+    `on_deleted` is told each conversation that was deleted or purged, once that is stored.
     """
 
-    def __init__(self, database: Database, clock: Callable[[], float] = time.time) -> None:
-        self._database = database
+    def __init__(
+        self,
+        database: Database,
+        clock: Callable[[], float] = time.time,
+        on_deleted: Callable[[str], None] = lambda conversation_id: None,
+    ) -> None:
+        self._stores = Stores(database)
         self._clock = clock
+        self._on_deleted = on_deleted
+
+    def close(self) -> None:
+        """Let go what is temporary. The database is closed by its owner."""
+        self._stores.close()
 
     async def create(
-        self, title: str = "", system_prompt: str = "", sampling: Mapping[str, Any] | None = None
+        self,
+        title: str = "",
+        system_prompt: str = "",
+        sampling: Mapping[str, Any] | None = None,
+        temporary: bool = False,
     ) -> Conversation:
+        """A new conversation; a temporary one ends with the process and never reaches the disk."""
         now = self._clock()
         conversation = Conversation(
-            conversation_id=uuid.uuid4().hex,
+            conversation_id=(TEMPORARY if temporary else "") + uuid.uuid4().hex,
             title=title,
             created_at=now,
             updated_at=now,
@@ -80,13 +85,28 @@ class Conversations:
             tables.table("conversation").insert(row_from_conversation(conversation))
             return conversation_of(tables, conversation.conversation_id)
 
-        return await self._database.run(store)
+        return await self._of(conversation.conversation_id).run(store)
 
     async def get(self, conversation_id: str) -> Conversation:
-        return await self._database.run(lambda tables: conversation_of(tables, conversation_id))
+        return await self._of(conversation_id).run(
+            lambda tables: conversation_of(tables, conversation_id)
+        )
 
     async def rename(self, conversation_id: str, title: str) -> None:
         await self._set(conversation_id, "title", storable(title))
+
+    async def replace_title(self, conversation_id: str, old: str, new: str) -> bool:
+        """Rename it unless its title is another one by now. False: nothing was changed."""
+
+        def replace(tables: Tables) -> bool:
+            cursor = tables.execute(
+                "update conversation set title = ?"
+                " where id = ? and title = ? and deleted_at is null",
+                [storable(new), conversation_id, storable(old)],
+            )
+            return cursor.rowcount > 0
+
+        return await self._of(conversation_id).run(replace)
 
     async def set_system_prompt(self, conversation_id: str, text: str) -> None:
         await self._set(conversation_id, "system_prompt", storable(text))
@@ -97,6 +117,7 @@ class Conversations:
     async def delete(self, conversation_id: str) -> None:
         """Hide it; `restore` brings it back, `purge` removes it."""
         await self._set(conversation_id, "deleted_at", self._clock())
+        self._on_deleted(conversation_id)
 
     async def restore(self, conversation_id: str) -> None:
         def undelete(tables: Tables) -> None:
@@ -106,7 +127,7 @@ class Conversations:
             if not cursor.rowcount:
                 raise unknown_conversation(conversation_id)
 
-        await self._database.run(undelete)
+        await self._of(conversation_id).run(undelete)
 
     async def purge(self, conversation_id: str) -> None:
         """Remove a conversation, deleted or not, from every file of the history.
@@ -118,12 +139,13 @@ class Conversations:
             if not remove_conversations(tables, [conversation_id]):
                 raise unknown_conversation(conversation_id)
 
-        await self._database.erase([conversation_id], remove)
+        await self._of(conversation_id).erase([conversation_id], remove)
+        self._on_deleted(conversation_id)
 
     async def purge_deleted(self) -> int:
         """Purge every deleted conversation; their number."""
         query = "select id from conversation where deleted_at is not null"
-        ids: list[str] = await self._database.run(
+        ids: list[str] = await self._stores.lasting.run(
             lambda tables: [row["id"] for row in tables.query(query)]
         )
         if not ids:
@@ -134,7 +156,7 @@ class Conversations:
             still = {row["id"] for row in tables.query(query)}
             return remove_conversations(tables, [each for each in ids if each in still])
 
-        return await self._database.erase(ids, remove)
+        return await self._stores.lasting.erase(ids, remove)
 
     async def messages(self, conversation_id: str, limit: int | None = None) -> list[Message]:
         """The last `limit` messages of the active branch, oldest first."""
@@ -143,7 +165,7 @@ class Conversations:
             leaf = conversation_of(tables, conversation_id).active_leaf_id
             return branch(tables, leaf, -1 if limit is None else max(limit, 0))
 
-        return await self._database.run(read)
+        return await self._of(conversation_id).run(read)
 
     async def num_messages(self, conversation_id: str) -> int:
         """The length of the active branch."""
@@ -152,7 +174,7 @@ class Conversations:
             leaf = conversation_of(tables, conversation_id).active_leaf_id
             return 0 if leaf is None else int(message_row(tables, leaf)["depth"])
 
-        return await self._database.run(count)
+        return await self._of(conversation_id).run(count)
 
     async def path(self, message_id: str) -> list[Message]:
         """From the root of its tree to this message."""
@@ -161,7 +183,7 @@ class Conversations:
             message_row(tables, message_id)
             return branch(tables, message_id)
 
-        return await self._database.run(read)
+        return await self._of(message_id).run(read)
 
     async def siblings(self, message_id: str) -> list[str]:
         """The ids of this message and of the others with its parent, in order of creation."""
@@ -174,7 +196,7 @@ class Conversations:
             )
             return [each["id"] for each in rows]
 
-        return await self._database.run(read)
+        return await self._of(message_id).run(read)
 
     async def set_active(self, conversation_id: str, message_id: str) -> None:
         """Show the branch that runs through this message to the newest message below it."""
@@ -187,7 +209,7 @@ class Conversations:
                 [newest_below(tables, message_id), conversation_id],
             )
 
-        await self._database.run(activate)
+        await self._of(conversation_id).run(activate)
 
     async def begin_turn(
         self,
@@ -209,11 +231,11 @@ class Conversations:
             if not conversation.title:
                 tables.execute(
                     "update conversation set title = ? where id = ?",
-                    [_first_words(user.content), conversation_id],
+                    [first_words(user.content), conversation_id],
                 )
             return Exchange(user, answer)
 
-        return await self._database.run(store)
+        return await self._of(conversation_id).run(store)
 
     async def begin_answer(self, conversation_id: str, user_message_id: str) -> Message:
         """Another empty answer to the same message of the user, which becomes the active leaf."""
@@ -228,12 +250,12 @@ class Conversations:
                 )
             return insert_answer(tables, message_from_row(row), self._clock())
 
-        return await self._database.run(store)
+        return await self._of(conversation_id).run(store)
 
     async def save_partial(self, answer_id: str, content: str, thinking: str) -> None:
         """Store how far a running answer has come."""
         columns = {"content": storable(content), "thinking": storable(thinking)}
-        await self._database.run(lambda tables: write_answer(tables, answer_id, columns))
+        await self._of(answer_id).run(lambda tables: write_answer(tables, answer_id, columns))
 
     async def finish_answer(self, answer: Message) -> None:
         """Store a running answer as it ended; from then on it never changes."""
@@ -248,29 +270,44 @@ class Conversations:
                 [self._clock(), answer.message_id],
             )
 
-        await self._database.run(store)
+        await self._of(answer.message_id).run(store)
 
     async def interrupt_stale(self) -> int:
         """At the start: mark the answers that nobody writes any more; their number."""
         query = "update message set state = 'interrupted' where state = 'streaming'"
-        return await self._database.run(lambda tables: int(tables.execute(query).rowcount))
+        return await self._stores.lasting.run(lambda tables: int(tables.execute(query).rowcount))
 
-    async def list(self, limit: int = 200, offset: int = 0) -> list[Conversation]:
-        """The conversations in which something was said last, first."""
-        query = """
-            select * from conversation where deleted_at is null
-            order by updated_at desc, seq desc limit ? offset ?
-        """
-        return await self._database.run(
+    async def list_temporary(self) -> list[Conversation]:
+        """The temporary ones, in the same order."""
+        return await self._listed(self._stores.temporary)
+
+    async def ids(self) -> list[str]:
+        """Of all lasting conversations that are not deleted."""
+        query = "select id from conversation where deleted_at is null"
+        return await self._stores.lasting.run(
+            lambda tables: [row["id"] for row in tables.query(query)]
+        )
+
+    async def count(self) -> int:
+        """How many lasting ones there are, without the deleted ones."""
+        return len(await self.ids())
+
+    async def _listed(
+        self, database: Database, limit: int = -1, offset: int = 0
+    ) -> list[Conversation]:
+        query = f"{LISTED} limit ? offset ?"
+        return await database.run(
             lambda tables: [
                 conversation_from_row(row) for row in tables.query(query, [limit, offset])
             ]
         )
 
-    async def count(self) -> int:
-        """How many there are, without the deleted ones."""
-        query = "select count(*) from conversation where deleted_at is null"
-        return await self._database.run(lambda tables: int(tables.execute(query).fetchone()[0]))
+    async def list(self, limit: int = 200, offset: int = 0) -> list[Conversation]:
+        """The lasting conversations in which something was said last, first."""
+        return await self._listed(self._stores.lasting, limit, offset)
+
+    def _of(self, some_id: str) -> Database:
+        return self._stores.of(some_id)
 
     async def _set(self, conversation_id: str, column: str, value: str | float) -> None:
         def update(tables: Tables) -> None:
@@ -279,14 +316,4 @@ class Conversations:
                 f"update conversation set {column} = ? where id = ?", [value, conversation_id]
             )
 
-        await self._database.run(update)
-
-
-def _first_words(text: str) -> str:
-    """A title: the first words that fit, on one line."""
-    line = " ".join(text.split())
-    if len(line) <= TITLE_LENGTH:
-        return line
-    cut = line[:TITLE_LENGTH]
-    # A script without spaces is cut where the length ends.
-    return (cut.rsplit(" ", 1)[0] if " " in cut[TITLE_LENGTH // 2 :] else cut) + "…"
+        await self._of(conversation_id).run(update)

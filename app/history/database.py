@@ -41,11 +41,12 @@ class Database:
 
     Opening creates the file (readable by its owner only) or migrates it, and raises what is
     wrong with it; the file is never deleted or replaced. `close()` finishes what was sent.
+    Without a path it is a history in memory: no file is ever made for it.
     """
 
-    def __init__(self, path: Path, steps: Sequence[Step] = MIGRATIONS) -> None:
+    def __init__(self, path: Path | None, steps: Sequence[Step] = MIGRATIONS) -> None:
         self.path = path
-        self.backups = Backups(path)
+        self.backups = None if path is None else Backups(path)
         self._steps = steps
         self._calls: queue.SimpleQueue[_Call | None] = queue.SimpleQueue()
         self._ended = threading.Event()
@@ -138,17 +139,22 @@ class Database:
         else:
             call.result.set_result(value)
 
+    @property
+    def _place(self) -> str:
+        return ":memory:" if self.path is None else str(self.path)
+
     def _open(self) -> None:
-        self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        # SQLite gives -wal and -shm the mode of the file it finds.
-        with contextlib.suppress(FileExistsError):
-            os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
-        connection = sqlite3.connect(self.path, timeout=BUSY_TIMEOUT_S, isolation_level=None)
+        if self.path is not None:
+            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            # SQLite gives -wal and -shm the mode of the file it finds.
+            with contextlib.suppress(FileExistsError):
+                os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+        connection = sqlite3.connect(self._place, timeout=BUSY_TIMEOUT_S, isolation_level=None)
         tables = self._tables = Tables(connection, execute_plugins=False)
         found, known = version(tables), len(self._steps)
         if found > known:
             raise DatabaseNewer(
-                f"The history at {self.path} was written by a newer version of the app (format"
+                f"The history at {self._place} was written by a newer version of the app (format"
                 f" {found}; this version reads up to {known}): update the app to open it."
                 " Nothing was changed."
             )
@@ -161,7 +167,7 @@ class Database:
         tables.execute("pragma temp_store = memory")
         tables.execute("pragma foreign_keys = on")
         if found < known:
-            if tables.table_names():
+            if tables.table_names() and self.backups is not None:
                 self.backups.make(connection, found)
             migrate(tables, self._steps)
         # A purge that was cut off after its commit leaves text in the log. A disk too full for
@@ -190,7 +196,8 @@ class Database:
             return value
 
         # First the backups: if this fails, the chat is still there to be deleted again.
-        self.backups.forget(ids)
+        if self.backups is not None:
+            self.backups.forget(ids)
         value = self._in_transaction(delete_and_merge)
         assert self._tables is not None
         (busy, _, _) = self._tables.execute("pragma wal_checkpoint(truncate)").fetchone()
@@ -218,37 +225,39 @@ class Database:
         if kind == sqlite3.SQLITE_FULL or number in (errno.ENOSPC, errno.EDQUOT) or full:
             room = "an unknown number of" if free is None else f"{free:,}"
             return DiskFull(
-                f"There is no room left for the history at {self.path} ({room} bytes are free):"
+                f"There is no room left for the history at {self._place} ({room} bytes are free):"
                 " free some space and try again. What was stored before is kept."
             )
         if kind == sqlite3.SQLITE_READONLY or number in (errno.EROFS, errno.EACCES, errno.EPERM):
             return HistoryError(
-                f"The history at {self.path} may be read but not written: give your user the"
+                f"The history at {self._place} may be read but not written: give your user the"
                 " right to write to this file and its folder, or choose another place with"
                 " INGLENOOK_HOME."
             )
         if kind in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT):
             return HistoryError(
-                f"The history at {self.path} is damaged or is no database ({error}). It was left"
+                f"The history at {self._place} is damaged or is no database ({error}). It was left"
                 " as it is: move it away, and put a backup in its place or start empty."
             )
         if kind in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
             return HistoryError(
-                f"Another program has held the history at {self.path} for more than"
+                f"Another program has held the history at {self._place} for more than"
                 f" {BUSY_TIMEOUT_S:.0f} seconds: close it and try again."
             )
         if kind == sqlite3.SQLITE_CANTOPEN or number is not None:
             return HistoryError(
-                f"The history at {self.path} cannot be opened ({error}): check that the folder"
+                f"The history at {self._place} cannot be opened ({error}): check that the folder"
                 " is there and that no other file has this name."
             )
         return HistoryError(
-            f"The history at {self.path} could not do this ({error}): try again, and restart the"
+            f"The history at {self._place} could not do this ({error}): try again, and restart the"
             " app if it happens twice."
         )
 
 
-def _free_bytes(path: Path) -> int | None:
+def _free_bytes(path: Path | None) -> int | None:
+    if path is None:
+        return None
     try:
         return shutil.disk_usage(path.parent).free
     except OSError:

@@ -102,7 +102,14 @@ def m001_conversations(db: Tables) -> None:
     )
 
 
-MIGRATIONS: tuple[Step, ...] = (m001_conversations,)
+def m002_program_users(db: Tables) -> None:
+    """Whose KV may lie on the disk beside that of the conversations."""
+    db.table("program_user").create(
+        {"owner": str, "last_used": float}, pk="owner", not_null={"last_used"}
+    )
+
+
+MIGRATIONS: tuple[Step, ...] = (m001_conversations, m002_program_users)
 """A step that was shipped is never edited; a change is a new step at the end."""
 
 

@@ -5,10 +5,12 @@ Each function works within the transaction of its caller.
 
 import uuid
 from collections.abc import Mapping, Sequence
-from typing import Any
+from enum import Enum
+from typing import Any, Final, NamedTuple
 
 from sqlite_utils import Database as Tables
 
+from app.chat.belonging import TEMPORARY, is_temporary
 from app.chat.message import Conversation, Message, MessageState, Role
 from app.history.rows import conversation_from_row, message_from_row, row_from_message
 from engine.errors import HistoryError, NotFound
@@ -24,6 +26,22 @@ BRANCH = """
     )
     select message.* from branch join message using (seq) order by above desc
 """
+
+
+class Place(Enum):
+    """Where a turn hangs, when it is not below a message that is named."""
+
+    ACTIVE_LEAF = "active leaf"
+
+
+ACTIVE_LEAF: Final = Place.ACTIVE_LEAF
+
+
+class Exchange(NamedTuple):
+    """What the user said, and the answer that is to be written."""
+
+    user: Message
+    answer: Message
 
 
 def unknown_conversation(conversation_id: str) -> NotFound:
@@ -103,7 +121,7 @@ def insert_message(
             raise HistoryError("An answer must be complete before something is said after it.")
         depth = parent["depth"] + 1
     message = Message(
-        message_id=uuid.uuid4().hex,
+        message_id=(TEMPORARY if is_temporary(conversation_id) else "") + uuid.uuid4().hex,
         conversation_id=conversation_id,
         parent_id=parent_id,
         role=role,

@@ -8,6 +8,7 @@ from typing import Any
 
 from sqlite_utils import Database as Tables
 
+from app.chat.belonging import is_reserved
 from app.chat.message import MessageState
 from app.history.database import Database
 from app.history.rows import (
@@ -108,6 +109,8 @@ def _is_here(tables: Tables, tree: Tree) -> bool:
 
 def _is_taken(tables: Tables, tree: Tree) -> bool:
     conversation = tree.conversation.conversation_id
+    if any(map(is_reserved, (conversation, *(each.message_id for each in tree.messages)))):
+        return True
     if any(tables.query("select 1 from conversation where id = ?", [conversation])):
         return True
     return any(

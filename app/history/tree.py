@@ -19,6 +19,7 @@ LATEST = 1e11
 """Seconds since 1970 until the year 5138; much later ones are no dates any more."""
 LARGEST_FIGURE = 1e15
 """Milliseconds or tokens; no answer has cost that much."""
+_KINDS = {str: "text", bool: "yes or no", int: "figure", float: "figure"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,9 +192,10 @@ class _Fields:
         known = [each for each in dataclasses.fields(Timings) if each.name in value]
         for each in known:
             found = value[each.name]
-            is_right = isinstance(found, str) if each.name == "finish" else _is_figure(found)
+            kind = type(each.default)
+            is_right = type(found) is kind if kind in (str, bool) else _is_figure(found)
             if not is_right:
-                raise self._wrong(key, f"not possible ({each.name} is no figure)")
+                raise self._wrong(key, f"not possible ({each.name} is no {_KINDS[kind]})")
         return {each.name: value[each.name] for each in known}
 
     def token_ids(self, key: str) -> tuple[int, ...]:

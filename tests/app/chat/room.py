@@ -7,13 +7,14 @@ from typing import TypeVar
 from sqlite_utils import Database as Tables
 
 from app.chat.chat_model import ChatModel
+from app.chat.idle import IdleWork
 from app.chat.jobs import Jobs
 from app.chat.message import Message
 from app.chat.session import ChatSession
 from app.history.conversations import Conversations
 from app.history.database import Database
+from app.settings import Settings
 from engine.errors import HistoryError
-from engine.sampling_params import SamplingParams
 from tests.fakes_model import FakeEngine, FakeStream, fake_chat_model
 from tests.waiting import until
 
@@ -45,9 +46,10 @@ class Room:
         self.conversations = Conversations(self.database)
         self.engine = FakeEngine(max_tokens)
         self.chat_model = fake_chat_model(self.engine, template)
-        self.sampling = SamplingParams()
-        self.session = ChatSession(self.conversations, self.model, lambda: self.sampling)
-        self.jobs = Jobs(self.session)
+        self.settings = Settings(automatic_titles=False)
+        self.session = ChatSession(self.conversations, self.model, lambda: self.settings)
+        self.idle = IdleWork(self.conversations, lambda: self.settings.automatic_titles)
+        self.jobs = Jobs(self.session, self.idle)
 
     async def model(self) -> ChatModel:
         return self.chat_model
@@ -56,6 +58,7 @@ class Room:
         self.database.num_failures = 0
         await self.jobs.close()
         self.chat_model.close()
+        self.conversations.close()
         self.database.close()
 
     async def stream(self, number: int = -1, count: int = 1) -> FakeStream:

@@ -129,7 +129,7 @@ async def test_the_conversations_choices_reach_the_engine(room: Room) -> None:
     writing = await room.session.plan_reply(conversation.conversation_id, "Hello")
     task = asyncio.create_task(room.session.reply(writing))
     stream = await room.stream()
-    assert stream.params == replace(room.sampling, temperature=0.25)
+    assert stream.params == replace(room.settings.sampling, temperature=0.25)
     tokenizer = room.chat_model.loaded.tokenizer
     assert b"pirate" in b"".join(map(tokenizer.token_bytes, stream.prompt))
     stream.end()
