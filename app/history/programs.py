@@ -25,7 +25,7 @@ class Programs:
     async def note(self, owner: str) -> None:
         """This user is here. Written once a day: an answer should not wait for the disk."""
         now = self._clock()
-        if now - self._noted.get(owner, 0.0) < NOTED_EVERY_S:
+        if owner in self._noted and now - self._noted[owner] < NOTED_EVERY_S:
             return
         await self._database.run(
             lambda tables: tables.execute(

@@ -1,16 +1,26 @@
 """The services of a home: made when they are asked for, and closed with nothing lost."""
 
+import asyncio
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from app.chat.chat_model import ChatModel
 from app.chat.message import MessageState
 from app.history.search import search
 from app.paths import Paths
+from app.run import keep_log
 from app.services import Services
 from app.settings import Settings, save_settings
-from engine.errors import HistoryError, HomeError, InvalidParams, ModelNotFound
+from engine.errors import (
+    EngineError,
+    HistoryError,
+    HomeError,
+    InvalidParams,
+    ModelNotFound,
+    NotFound,
+)
 from tests.fakes_model import FakeEngine, FakeModelServices
 from tests.waiting import until
 
@@ -129,3 +139,167 @@ async def test_search_finds_what_was_said(paths: Paths) -> None:
     hits = await search(services.database, "paris")
     assert [hit.snippet for hit in hits] == ["Paris"]
     await services.close()
+
+
+async def test_deleting_a_chat_makes_the_engine_forget_it(paths: Paths) -> None:
+    services = FakeModelServices(paths, FakeEngine(script="Hi"))
+    chat = (await services.conversations.create()).conversation_id
+    await (await services.jobs.send(chat, "Hello")).finished()
+    assert [owner for owner, _ in services.engine.held] == [chat]
+    await services.conversations.delete(chat)
+    await until(lambda: services.engine.forgotten == [chat])
+    assert services.engine.held == []
+    await services.conversations.restore(chat)
+    await (await services.jobs.send(chat, "Still there?")).finished()
+    assert len(await services.conversations.messages(chat)) == 4
+    await services.close()
+
+
+async def test_a_chat_deleted_while_it_answers_is_forgotten_once_it_has_ended(
+    paths: Paths,
+) -> None:
+    services = FakeModelServices(paths, FakeEngine())
+    chat = (await services.conversations.create()).conversation_id
+    job = await services.jobs.send(chat, "Hello")
+    await until(lambda: services.engine.streams)
+    await services.conversations.purge(chat)
+    await until(lambda: services.engine.forgotten == [chat])
+    assert job.is_over
+    assert services.engine.streams[0].is_aborted
+    await services.close()
+
+
+async def test_a_chat_deleted_while_the_model_loads_is_forgotten(
+    paths: Paths, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    services = FakeModelServices(paths, FakeEngine())
+    loaded = asyncio.Event()
+    load = services._load_model
+
+    async def load_late() -> ChatModel:
+        await loaded.wait()
+        return await load()
+
+    monkeypatch.setattr(services, "_load_model", load_late)
+    chat = (await services.conversations.create()).conversation_id
+    services.start()
+    await services.conversations.delete(chat)
+    await asyncio.sleep(0.01)
+    loaded.set()
+    await until(lambda: services.engine.forgotten == [chat])
+    await services.close()
+
+
+async def test_at_the_start_the_engine_keeps_only_the_living(paths: Paths) -> None:
+    services = FakeModelServices(paths, FakeEngine())
+    kept = (await services.conversations.create()).conversation_id
+    deleted = (await services.conversations.create()).conversation_id
+    await services.conversations.delete(deleted)
+    purged = (await services.conversations.create()).conversation_id
+    await services.conversations.purge(purged)
+    owner = await services.program_user("ann")
+    await services.close()
+    # Nobody loaded the model, so nobody could be told.
+    assert services.engine.forgotten == []
+
+    services = FakeModelServices(paths, FakeEngine())
+    services.start()
+    await until(lambda: services.loaded_model)
+    assert services.engine.retained == {kept, owner}
+    await services.close()
+
+
+async def test_a_command_without_the_app_touches_no_kv(paths: Paths) -> None:
+    """It does not own the home: the app's files may be in use."""
+    services = FakeModelServices(paths, FakeEngine())
+    await services.chat_model()
+    assert services.engine.retained is None
+    assert not paths.kv.exists()
+    await services.close()
+
+
+async def test_a_history_that_fails_leaves_the_model_usable(
+    paths: Paths, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    services = FakeModelServices(paths, FakeEngine())
+
+    async def fail() -> list[str]:
+        raise HistoryError("There is no room left.")
+
+    monkeypatch.setattr(services.conversations, "ids", fail)
+    services.start()
+    await services.chat_model()
+    assert services.engine.retained is None
+    await services.close()
+
+
+async def test_closing_waits_for_what_is_still_to_be_forgotten(paths: Paths) -> None:
+    services = FakeModelServices(paths, FakeEngine(script="Hi"))
+    chat = (await services.conversations.create()).conversation_id
+    await (await services.jobs.send(chat, "Hello")).finished()
+    await services.conversations.delete(chat)
+    await services.close()
+    assert services.engine.forgotten == [chat]
+
+
+async def test_the_starter_model_gives_no_titles(paths: Paths) -> None:
+    services = FakeModelServices(paths, FakeEngine(script="Hi"))
+    assert services.is_starter_model
+    assert services.settings.automatic_titles
+    chat = (await services.conversations.create()).conversation_id
+    await (await services.jobs.send(chat, "Hello")).finished()
+    await services.jobs.at_rest(chat)
+    assert services.engine.background == []
+    await services.close()
+
+
+async def test_another_model_gives_titles(paths: Paths, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("app.services.starter_model", lambda: None)
+    services = FakeModelServices(paths, FakeEngine(script="Hi"))
+    services.engine.background_script = "A greeting"
+    chat = (await services.conversations.create()).conversation_id
+    await (await services.jobs.send(chat, "Hello")).finished()
+    await services.jobs.at_rest(chat)
+    assert (await services.conversations.get(chat)).title == "A greeting"
+    await services.close()
+
+
+async def test_nothing_of_a_temporary_chat_is_in_any_file(
+    paths: Paths, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The whole app but the page, with its log, its titles and its preparations."""
+    keep_log(paths)
+    monkeypatch.setattr("app.services.starter_model", lambda: None)
+    secret = "xylophone"
+    services = FakeModelServices(paths, FakeEngine(), "qwen3")
+    services.engine.background_script = f"About a {secret}"
+    services.start()
+    chat = (
+        await services.conversations.create(system_prompt=secret, temporary=True)
+    ).conversation_id
+    for number in range(2):
+        job = await services.jobs.send(chat, f"What is a {secret}?")
+        await until(lambda number=number: len(services.engine.streams) > number)
+        services.engine.streams[number].end(f"<think>{secret}</think>It is a {secret}.")
+        await job.finished()
+        await services.jobs.at_rest(chat)
+    job = await services.jobs.send(chat, f"And this {secret}?")
+    await until(lambda: len(services.engine.streams) > 2)
+    services.engine.streams[2].write(secret)
+    services.engine.streams[2].fail(EngineError(f"No {secret}."))
+    await job.finished()
+    asked = [*services.engine.streams, *services.engine.background]
+    assert {each.options.is_preparation for each in asked} == {True, False}
+    assert not any(each.options.belonging.is_durable for each in asked)
+    assert (await services.conversations.get(chat)).title == f"About a {secret}"
+    files = [file for file in home.rglob("*") if file.is_file()]
+    assert paths.database in files
+    assert not [file for file in files if secret.encode() in file.read_bytes()]
+    await services.close()
+    files = [file for file in home.rglob("*") if file.is_file()]
+    assert not [file for file in files if secret.encode() in file.read_bytes()]
+
+    again = FakeModelServices(paths, FakeEngine())
+    with pytest.raises(NotFound):
+        await again.conversations.get(chat)
+    await again.close()

@@ -14,7 +14,8 @@ from fastapi import FastAPI
 from app.api.openai import router
 from app.paths import Paths
 from app.web.server import bind, serve
-from engine.errors import EngineError
+from engine.errors import EngineError, HistoryError
+from engine.kv.segment import NOBODY
 from engine.request import FinishReason
 from tests.fakes_model import FakeEngine, FakeModelServices, FakeStream
 from tests.waiting import until
@@ -323,3 +324,35 @@ async def test_openais_own_client_understands_us(client: Client) -> None:
         stream = await ask(model=model.id, messages=messages, stream=True)
         await stream.close()
         await until(lambda: client.engine.num_running == 0)
+
+
+async def test_a_named_user_owns_what_is_read_and_a_nameless_one_leaves_nothing(
+    client: Client,
+) -> None:
+    client.engine.script = "Hi"
+    await client.ask(user="ann@example.com")
+    await client.ask(user="ann@example.com")
+    await client.ask()
+    ann, again, nobody = (stream.options.belonging for stream in client.engine.streams)
+    assert ann == again
+    assert ann.is_durable
+    assert "ann" not in ann.owner
+    assert nobody == NOBODY
+    assert await client.services.programs.owners() == [ann.owner]
+
+
+async def test_a_user_that_is_no_text_is_refused(client: Client) -> None:
+    response = await client.ask(user=5)
+    assert response.status_code == 400
+    assert "'user' must be a text" in response.json()["error"]["message"]
+
+
+async def test_a_user_that_cannot_be_noted_is_answered_all_the_same(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def refuse(owner: str) -> None:
+        raise HistoryError("There is no room left.")
+
+    monkeypatch.setattr(client.services.programs, "note", refuse)
+    client.engine.script = "Hi"
+    assert (await client.ask(user="ann")).status_code == 200

@@ -42,6 +42,7 @@ class Room:
     """Everything a turn needs. `engine` writes what the test says."""
 
     def __init__(self, path: Path, template: str = "chatml", max_tokens: int = 4096) -> None:
+        self.template_name = template
         self.database = FragileDatabase(path)
         self.conversations = Conversations(self.database)
         self.engine = FakeEngine(max_tokens)

@@ -167,3 +167,10 @@ async def test_one_that_is_being_answered_can_be_deleted(paths: Any) -> None:
     assert services.engine.streams[0].is_aborted
     assert await services.conversations.list() == []
     await services.close()
+
+
+async def test_what_is_deleted_is_forgotten_by_the_engine(services: FakeModelServices) -> None:
+    chat = (await services.conversations.create("Gone")).conversation_id
+    await (await services.jobs.send(chat, "Hello")).finished()
+    await chats(services, "delete", ids=(chat,), yes=True)
+    await until(lambda: services.engine.forgotten == [chat])

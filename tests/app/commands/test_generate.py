@@ -8,6 +8,7 @@ import pytest
 from app.commands.carry_out import carry_out
 from app.commands.options import Options
 from engine.errors import EngineError, InvalidParams, UsageError
+from engine.kv.segment import NOBODY
 from engine.request import FinishReason
 from engine.sampling_params import PRESETS
 from tests.app.commands.console import Recorder
@@ -111,3 +112,15 @@ async def test_another_model_than_the_apps_is_refused(
     options = Options(command=command, text="Hi", model="/another/model.gguf")
     with pytest.raises(UsageError, match="leave --model out, or quit the app"):
         await carry_out(services, options, Recorder())
+
+
+async def test_it_is_reproducible_unless_that_is_not_wanted(services: FakeModelServices) -> None:
+    for is_wanted in (True, False):
+        result = (await generate(services, json=True, reproducible=is_wanted)).json()
+        assert result["timings"]["is_reproducible"] is is_wanted
+        assert services.engine.streams[-1].options.is_reproducible is is_wanted
+
+
+async def test_nothing_of_it_may_be_kept_on_the_disk(services: FakeModelServices) -> None:
+    await generate(services)
+    assert services.engine.streams[0].options.belonging == NOBODY
