@@ -12,17 +12,21 @@ The run of ids must spell the rendered text exactly and reach as far around the 
 sides agree; what lies outside is tokenized as text.
 """
 
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import accumulate, takewhile
 from typing import NamedTuple
 
+from app.chat.division import NUM_REMEMBERED
 from app.chat.markup import TextPart
 from app.chat.template import ChatTemplate
 from app.chat.turns import Turn
 from engine.tokenizer import ControlToken, Tokenizer
 
+MOST_REPLACED = 12
+"""Parts at its end that the next prompt of the same branch may have otherwise."""
 MEMORY_LIMIT = 8_000_000
 """Characters and ids that are remembered, over all conversations."""
 
@@ -35,6 +39,15 @@ class _Run(NamedTuple):
     end: int
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Encoding:
+    """Parts, their ids one after the other, and where each part's end: `ends[0]` is 0."""
+
+    parts: Sequence[TextPart | ControlToken] = ()
+    token_ids: list[int] = field(default_factory=list)
+    ends: list[int] = field(default_factory=lambda: [0])
+
+
 class TokenLedger:
     """Prompt ids of conversations with one model. Used by one thread at a time."""
 
@@ -45,16 +58,11 @@ class TokenLedger:
         self._template = template
         self._control_ids = frozenset(token.token_id for token in tokenizer.control_tokens.values())
         self._memory = _Memory(memory_limit)
+        self._encodings: deque[_Encoding] = deque(maxlen=NUM_REMEMBERED)
 
     def encode(self, turns: Sequence[Turn], now: datetime) -> list[int]:
         """The prompt for the next answer. It begins with the model's first token, once."""
-        rendered = self._template.render(turns, now)
-        token_ids: list[int] = []
-        for part in rendered.parts:
-            if isinstance(part, ControlToken):
-                token_ids.append(part.token_id)
-            else:
-                token_ids += self._encode_part(part)
+        token_ids = self._encode_parts(self._template.render(turns, now).parts)
         bos_id = self._tokenizer.bos_id
         if bos_id is not None and token_ids[:1] != [bos_id]:
             token_ids.insert(0, bos_id)
@@ -69,6 +77,23 @@ class TokenLedger:
             token_ids += [control.token_id] if control else self._tokenizer.encode(text)
         return token_ids
 
+    def _encode_parts(self, parts: Sequence[TextPart | ControlToken]) -> list[int]:
+        """Ids of all parts; those of a known beginning are not looked up one by one."""
+        shared = [(_num_identical(each.parts, parts), each) for each in self._encodings]
+        num_known, known = max(shared, key=lambda pair: pair[0], default=(0, _Encoding()))
+        if num_known and len(known.parts) - num_known <= MOST_REPLACED:
+            self._encodings.remove(known)
+        ends = known.ends[: num_known + 1]
+        token_ids = known.token_ids[: ends[-1]]
+        for part in parts[num_known:]:
+            if isinstance(part, ControlToken):
+                token_ids.append(part.token_id)
+            else:
+                token_ids += self._encode_part(part)
+            ends.append(len(token_ids))
+        self._encodings.append(_Encoding(parts, token_ids, ends))
+        return list(token_ids)
+
     def _encode_part(self, part: TextPart) -> Sequence[int]:
         if not any(span.token_ids for span in part.spans):
             return self._encode_text(part.text)
@@ -78,10 +103,12 @@ class TokenLedger:
         """Generated ids where they spell the text, ids of text between them."""
         text = part.text.encode()
         token_ids: list[int] = []
-        done = 0
+        done = end = last = 0
         for span in part.spans:
-            begin = len(part.text[: span.start].encode())
+            # From the last span on: from the beginning on, a long text would be read once a span.
+            begin = end + len(part.text[last : span.start].encode())
             end = begin + len(part.text[span.start : span.end].encode())
+            last = span.end
             if not span.token_ids or begin < done or begin == end:
                 continue
             run = self._find_run(span.token_ids, text, done, begin, end)
@@ -179,6 +206,11 @@ class _Memory:
             _, (_, dropped) = self._results.popitem(last=False)
             self._size -= dropped
         return result
+
+
+def _num_identical(one: Sequence[object], other: Sequence[object]) -> int:
+    """How many objects both begin with."""
+    return sum(1 for _ in takewhile(lambda pair: pair[0] is pair[1], zip(one, other, strict=False)))
 
 
 def _num_equal(one: Iterable[int], other: Iterable[int]) -> int:

@@ -13,11 +13,10 @@ characters that no text of this rendering contains.
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 
 from engine.tokenizer import THINKING_TAGS, ControlToken
 
-# What llama.cpp and transformers take for white space beside a token that strips it.
-STRIPPED = " \t\n\v\f\r"
 _THINKING_TAGS = frozenset(THINKING_TAGS) | frozenset(THINKING_TAGS.values())
 
 
@@ -111,7 +110,7 @@ class Marker:
 
     controls: ControlTexts
     used: frozenset[str]
-    """Every character that may occur in the rendering."""
+    """Every character beyond ASCII that may occur in the rendering."""
     _free: Iterator[str] = field(init=False)
     _break: str = field(init=False)
     _closing: dict[str, str] = field(init=False, default_factory=dict)
@@ -119,7 +118,7 @@ class Marker:
 
     def __post_init__(self) -> None:
         # Noncharacters first, then characters for private use.
-        planes = (*range(0xFDD0, 0xFDF0), *range(0xF0000, 0xFFFFE), *range(0x100000, 0x10FFFE))
+        planes = chain(range(0xFDD0, 0xFDF0), range(0xF0000, 0xFFFFE), range(0x100000, 0x10FFFE))
         self._free = (mark for code in planes if (mark := chr(code)) not in self.used)
         self._break = next(self._free)
 
@@ -139,75 +138,20 @@ class Marker:
         pieces += [core[last:], closing, content[begin + len(core) :]]
         return "".join(pieces)
 
-    def divide(self, rendered: str) -> Rendered:
-        """The rendered text without marks, divided at the template's control tokens."""
-        any_mark = re.compile(_any_of([self._break, *self._closing, *self._closing.values()]))
-        builder = _Builder()
-        begin = 0
-        for opening, start, end in self._contents(rendered):
-            self._add_scaffold(builder, rendered[begin:start], any_mark)
-            builder.add_content(
-                any_mark.sub("", rendered[start + 1 : end]), self._token_ids[opening]
-            )
-            begin = end + 1
-        self._add_scaffold(builder, rendered[begin:], any_mark)
-        return Rendered(builder.finish())
+    @property
+    def brackets(self) -> Mapping[str, str]:
+        """The mark that opens each content, and the one that closes it."""
+        return self._closing
 
-    def _contents(self, rendered: str) -> Iterator[tuple[str, int, int]]:
-        """(opening mark, its place, place of its closing mark) of every complete content."""
+    def token_ids_of(self, opening: str) -> tuple[int, ...]:
+        return self._token_ids[opening]
+
+    def any_mark(self) -> re.Pattern[str]:
+        return re.compile(_any_of([self._break, *self._closing, *self._closing.values()]))
+
+    def any_bracket(self) -> re.Pattern[str]:
         brackets = [*self._closing, *self._closing.values()]
-        if not brackets:
-            return
-        places = [match.start() for match in re.finditer(_any_of(brackets), rendered)]
-        for start, end in zip(places, places[1:], strict=False):
-            if self._closing.get(rendered[start]) == rendered[end]:
-                yield rendered[start], start, end
-
-    def _add_scaffold(self, builder: "_Builder", text: str, any_mark: re.Pattern[str]) -> None:
-        for before, found in self.controls.written.parts(text):
-            builder.add_text(any_mark.sub("", before))
-            if found:
-                builder.add_control(self.controls.tokens[found])
-
-
-class _Builder:
-    """Collects parts from left to right."""
-
-    def __init__(self) -> None:
-        self._parts: list[TextPart | ControlToken] = []
-        self._text = ""
-        self._spans: list[Span] = []
-
-    def add_text(self, text: str) -> None:
-        self._text += text
-
-    def add_content(self, text: str, token_ids: tuple[int, ...]) -> None:
-        start = len(self._text)
-        self._text += text
-        self._spans.append(Span(start, len(self._text), token_ids))
-
-    def add_control(self, token: ControlToken) -> None:
-        self._close(before=token)
-        self._parts.append(token)
-
-    def finish(self) -> tuple[TextPart | ControlToken, ...]:
-        self._close(before=None)
-        return tuple(self._parts)
-
-    def _close(self, before: ControlToken | None) -> None:
-        text, cut = self._text, 0
-        if self._parts and isinstance(last := self._parts[-1], ControlToken) and last.strips_right:
-            cut = len(text) - len(text.lstrip(STRIPPED))
-        if before is not None and before.strips_left:
-            text = text.rstrip(STRIPPED)
-        text = text[cut:]
-        if text:
-            spans = tuple(
-                Span(max(span.start - cut, 0), min(span.end - cut, len(text)), span.token_ids)
-                for span in self._spans
-            )
-            self._parts.append(TextPart(text, spans))
-        self._text, self._spans = "", []
+        return re.compile(_any_of(brackets)) if brackets else re.compile(r"(?!)")
 
 
 def _any_of(characters: Iterable[str]) -> str:

@@ -236,6 +236,10 @@ class Sandbox(ImmutableSandboxedEnvironment):
         return super().call(__context, __obj, *args, **kwargs)
 
     def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
+        if operator == "+" and type(left) is str and type(right) is str:
+            # Most of what templates do, and most of what a long conversation's rendering costs.
+            self._pay(len(left) + len(right))
+            return left + right
         sized = [side for side in (left, right) if isinstance(side, str | list | tuple)]
         numbers = [side for side in (left, right) if isinstance(side, int)]
         if operator == "*" and sized and numbers:

@@ -7,6 +7,7 @@ from typing import Any, NoReturn
 
 import jinja2
 
+from app.chat.division import Divider
 from app.chat.markup import ControlTexts, Marker, Rendered
 from app.chat.message import Role
 from app.chat.sandbox import Sandbox
@@ -68,6 +69,7 @@ class ChatTemplate:
         self._controls = ControlTexts(tokenizer.control_tokens)
         self._texts = {"bos_token": bos_text, "eos_token": eos_text}
         self._source_characters = frozenset(source + bos_text + eos_text)
+        self._divider = Divider()
         self._takes_parts = False
         self._lead = ""
         try:
@@ -123,7 +125,10 @@ class ChatTemplate:
     def _render_turns(
         self, turns: Sequence[Turn], now: datetime, add_generation_prompt: bool = True
     ) -> Rendered:
-        texts = [text for turn in turns for text in (turn.content, turn.thinking)]
+        # Marks are never ASCII, and Python knows of a text whether it is without reading it.
+        texts = [
+            text for turn in turns for text in (turn.content, turn.thinking) if not text.isascii()
+        ]
         marker = Marker(self._controls, self._source_characters.union(*texts))
         variables = {
             **self._texts,
@@ -133,7 +138,7 @@ class ChatTemplate:
             "raise_exception": _refuse,
         }
         try:
-            return marker.divide(self._render(variables))
+            return self._divider.divide(self._render(variables), marker)
         except _FAILURES as error:
             self._fail("refuses this conversation", error)
 

@@ -85,19 +85,24 @@ def test_whatever_was_said_the_whole_previous_exchange_is_a_prefix(
         held = [*prompt, *generated]
 
 
-def test_a_turn_costs_the_same_late_in_a_conversation() -> None:
+@pytest.mark.parametrize("source", [CHATML, PLAIN], ids=["control tokens", "text only"])
+def test_a_turn_costs_the_same_late_in_a_conversation(source: str) -> None:
+    """NVIDIA/TensorRT-LLM#18389: tokenizing a long prompt again took half of the time."""
     tokenizer = FakeTokenizer()
-    made = ledger(tokenizer)
+    made = ledger(tokenizer, source)
     turns: list[Turn] = []
     costs = []
-    for number in range(50):
-        turns.append(Turn(Role.USER, f"question {number:02}"))
+    for number in range(200):
+        turns.append(Turn(Role.USER, f"question {number:03}"))
         tokenizer.encoded.clear()
         made.encode(turns, NOON)
-        costs.append(sum(map(len, tokenizer.encoded)))
-        answer = f"hello answer {number:02}"
+        costs.append((len(tokenizer.encoded), sum(map(len, tokenizer.encoded))))
+        answer = f"hello answer {number:03}"
         turns.append(Turn(Role.ASSISTANT, answer, "", tokenizer.spell_out(answer)))
-    assert len(set(costs[1:])) == 1
+    assert len(set(costs[2:])) == 1
+    num_calls, num_characters = costs[-1]
+    assert num_calls <= 4
+    assert num_characters <= 200
 
 
 def test_a_small_memory_forgets_and_stays_right() -> None:
