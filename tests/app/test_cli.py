@@ -242,3 +242,11 @@ def test_a_small_command_loads_nothing_large(arguments: list[str]) -> None:
         text=True,
     )
     assert done.stderr.splitlines()[-1] == "0 []"
+
+
+@pytest.mark.parametrize(("given", "is_reproducible"), [([], True), (["--no-reproducible"], False)])
+def test_an_answer_is_reproducible_unless_that_is_not_wanted(
+    given: list[str], is_reproducible: bool
+) -> None:
+    parsed = cli.make_parser().parse_args(["generate", "Hello", *given])
+    assert cli.options_of(parsed).reproducible is is_reproducible

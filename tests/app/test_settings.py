@@ -16,6 +16,8 @@ CHOSEN = Settings(
     context_tokens=4096,
     default_system_prompt="Sei kurz.",
     default_sampling={"temperature": 0.2, "stop": ["\n"]},
+    reproducible=True,
+    automatic_titles=False,
 )
 
 
@@ -58,6 +60,8 @@ def test_a_newer_versions_choices_do_no_harm(home: Path) -> None:
         *(
             json.dumps(values).encode()
             for values in (
+                {"reproducible": 1},
+                {"automatic_titles": "no"},
                 {"model": 5},
                 {"context_tokens": "many"},
                 {"context_tokens": True},

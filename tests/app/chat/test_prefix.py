@@ -143,7 +143,7 @@ async def send(services: Services, chat: str, text: str) -> tuple[Writing, Timin
 
 async def new(services: Services, **choices: Any) -> str:
     made = await services.conversations.create(
-        system_prompt="Be brief.", sampling={"seed": 5, "max_tokens": 40}, **choices
+        system_prompt="Be brief.", sampling={"seed": 5, "max_tokens": 8}, **choices
     )
     return made.conversation_id
 
@@ -208,7 +208,7 @@ async def test_a_chat_outlives_the_app_and_a_temporary_one_does_not(
     services = Services(paths)
     services.start()
     chat = await new(services, temporary=True)
-    writing, _ = await send(services, chat, "Tell me of a xylophone. " * 30)
+    writing, _ = await send(services, chat, "Tell me of a xylophone. " * 10)
     assert not writing.question.options.belonging.is_durable
     await services.close()
     before = stored()
@@ -217,7 +217,7 @@ async def test_a_chat_outlives_the_app_and_a_temporary_one_does_not(
     services = Services(paths)
     services.start()
     chat = await new(services)
-    writing, _ = await send(services, chat, "Tell me of a marimba. " * 30)
+    writing, _ = await send(services, chat, "Tell me of a marimba. " * 10)
     await services.close()
     assert len(stored()) > len(before)
 
