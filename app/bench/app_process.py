@@ -49,6 +49,14 @@ class AppProcess:
     def pid(self) -> int:
         return self._process.pid
 
+    @property
+    def is_running(self) -> bool:
+        return self._process.poll() is None
+
+    def end(self, *, kill: bool = False) -> None:
+        """Ask it to end, or end it as a power cut would; `close` waits for it."""
+        (self._process.kill if kill else self._process.terminate)()
+
     def __enter__(self) -> Self:
         # An app that says nothing is ended, and the reading below with it.
         limit = threading.Timer(START_S, self._process.kill)
@@ -72,12 +80,12 @@ class AppProcess:
         self.close()
 
     def close(self) -> None:
-        if self._process.poll() is None:
-            self._process.terminate()
+        if self.is_running:
+            self.end()
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._process.wait(20)
-            if self._process.poll() is None:
-                self._process.kill()
+            if self.is_running:
+                self.end(kill=True)
                 self._process.wait()
         if self._process.stdout is not None:
             self._process.stdout.close()

@@ -11,8 +11,7 @@ those who have ended, so it is better here than where it is really done.
 
 import argparse
 import asyncio
-import sys
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from statistics import fmean, median
 from time import perf_counter
@@ -20,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from app.bench.compare import Pair, interleave
+from app.bench.compare import Pair, interleave, show_pair
 from app.bench.machine import machine
 from app.bench.our_engine import OurEngine, Stream, model_of
 from app.bench.report import Report
@@ -92,7 +91,7 @@ def run(options: argparse.Namespace) -> Report:
             ratios,
             minutes=options.minutes,
             min_pairs=options.pairs,
-            on_pair=progress,
+            on_pair=show_pair(),
         )
     rows: list[dict[str, Any]] = [
         row("continuous", [pair.ours for pair in pairs]),
@@ -160,7 +159,3 @@ def row(name: str, outcomes: Sequence[Outcome]) -> dict[str, Any]:
         "p95_latency_s": median(one.p95 for one in outcomes),
         "tokens_per_second": median(one.rate for one in outcomes),
     }
-
-
-def progress(number: int, found: Mapping[str, float]) -> None:
-    print(f"pair {number}: makespan {found['makespan_s']:.2f}", file=sys.stderr, flush=True)

@@ -7,6 +7,7 @@ cancels what the first half leaves behind. Pairs are added until every figure is
 be judged or the time is up.
 """
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import comb
@@ -130,3 +131,13 @@ def interleave(
         is_settled = len(pairs) >= min_pairs and all(one.is_narrow for one in figures.values())
         if is_settled or clock() >= ends:
             return pairs, figures
+
+
+def show_pair(label: str = "") -> Callable[[int, Mapping[str, float]], None]:
+    """For `on_pair`: a line on standard error for whoever waits."""
+
+    def show(number: int, found: Mapping[str, float]) -> None:
+        values = ", ".join(f"{name} {value:.2f}" for name, value in found.items())
+        print(f"{label}pair {number}: {values}", file=sys.stderr, flush=True)
+
+    return show

@@ -6,13 +6,11 @@ either is idle while the other works.
 """
 
 import argparse
-import sys
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from app.bench import busy
-from app.bench.compare import MIN_PAIRS, Bar, Figure, Pair, figure_of, interleave
+from app.bench.compare import MIN_PAIRS, Bar, Figure, Pair, figure_of, interleave, show_pair
 from app.bench.llama_server import LlamaServer
 from app.bench.machine import Others, machine
 from app.bench.our_engine import OurEngine, Taken, model_of
@@ -99,7 +97,7 @@ def compared(
                 ratios,
                 minutes=options.minutes,
                 min_pairs=options.pairs,
-                on_pair=lambda number, found: progress(streams, number, found),
+                on_pair=show_pair(f"{streams} streams, "),
             )
     return [
         row_of(measure, streams, pairs, figures[measure], bar)
@@ -228,8 +226,3 @@ def overhead(
         "wall_ms": figure_of([cost.wall_ms for cost in costs]).median,
         "sampler_ms": figure_of([cost.sampler_ms for cost in costs]).median,
     }
-
-
-def progress(streams: int, number: int, found: Mapping[str, float]) -> None:
-    values = ", ".join(f"{name} {value:.2f}" for name, value in found.items())
-    print(f"{streams} streams, pair {number}: {values}", file=sys.stderr, flush=True)

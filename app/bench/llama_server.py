@@ -20,13 +20,28 @@ START_S = 60.0
 READ_S = 300.0
 # What our engine sets for its own process must not reach theirs.
 OURS = ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY", "GGML_NO_BACKTRACE")
+FORGETFUL = ("--no-cache-prompt", "--cache-ram", "0")
+"""Nothing of an earlier prompt helps a later one."""
+REMEMBERING = ("--cache-ram", "4096")
+"""Its best: what leaves a slot stays in memory, up to so many MiB."""
 
 
 class LlamaServer:
-    """A server process on the loopback, ended with the `with` block."""
+    """A server process on the loopback, ended with the `with` block.
+
+    `memory` says what it keeps of prompts; with a `slot_folder` it saves and restores slots there.
+    """
 
     def __init__(
-        self, program: Path, model: Path, *, streams: int, context_tokens: int, threads: int
+        self,
+        program: Path,
+        model: Path,
+        *,
+        streams: int,
+        context_tokens: int,
+        threads: int,
+        memory: Sequence[str] = FORGETFUL,
+        slot_folder: Path | None = None,
     ) -> None:
         self.port = free_port()
         self._log = tempfile.TemporaryFile()  # noqa: SIM115
@@ -36,7 +51,8 @@ class LlamaServer:
                 *("--port", str(self.port), "--ctx-size", str(context_tokens)),
                 *("--parallel", str(streams), "--kv-unified", "--flash-attn", "on"),
                 *("--threads", str(threads), "--threads-batch", str(threads)),
-                *("--no-cache-prompt", "--cache-ram", "0", "--no-webui", "--offline"),
+                *(*memory, "--no-webui", "--offline"),
+                *(["--slot-save-path", str(slot_folder)] if slot_folder else []),
                 # A batch as large as ours, so that prompts are read in equal pieces.
                 *("--batch-size", "512", "--ubatch-size", "512"),
             ],
@@ -50,6 +66,14 @@ class LlamaServer:
     def pid(self) -> int:
         return self._process.pid
 
+    @property
+    def is_running(self) -> bool:
+        return self._process.poll() is None
+
+    def end(self, *, kill: bool = False) -> None:
+        """Ask it to end, or end it as a power cut would; `close` waits for it."""
+        (self._process.kill if kill else self._process.terminate)()
+
     def __enter__(self) -> Self:
         try:
             self._wait()
@@ -62,8 +86,8 @@ class LlamaServer:
         self.close()
 
     def close(self) -> None:
-        if self._process.poll() is None:
-            self._process.terminate()
+        if self.is_running:
+            self.end()
             try:
                 self._process.wait(10)
             except subprocess.TimeoutExpired:
@@ -132,7 +156,7 @@ class LlamaServer:
 
     def _wait(self) -> None:
         ends = perf_counter() + START_S
-        while perf_counter() < ends and self._process.poll() is None:
+        while perf_counter() < ends and self.is_running:
             if self._is_healthy():
                 return
             sleep(0.05)

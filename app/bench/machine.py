@@ -36,6 +36,41 @@ def cpu_name() -> str:
 
 
 @dataclass(frozen=True, slots=True)
+class Used:
+    """What a process has used: processor time, and bytes that go to the disk (None: this system
+    does not tell)."""
+
+    processor_s: float = 0.0
+    written_bytes: int | None = 0
+
+    def __add__(self, other: "Used") -> "Used":
+        return Used(
+            self.processor_s + other.processor_s,
+            None
+            if self.written_bytes is None or other.written_bytes is None
+            else self.written_bytes + other.written_bytes,
+        )
+
+    def __sub__(self, other: "Used") -> "Used":
+        less = None if other.written_bytes is None else -other.written_bytes
+        return self + Used(-other.processor_s, less)
+
+
+def used_by(pid: int) -> Used | None:
+    """By the process and its children so far. None: it is gone."""
+    used = Used()
+    try:
+        process = psutil.Process(pid)
+        for one in (process, *process.children(recursive=True)):
+            times = one.cpu_times()
+            written = one.io_counters().write_bytes if hasattr(one, "io_counters") else None
+            used += Used(times.user + times.system, written)
+    except (psutil.NoSuchProcess, psutil.AccessDenied):
+        return None
+    return used
+
+
+@dataclass(frozen=True, slots=True)
 class _Times:
     wall: float
     busy: float

@@ -9,7 +9,6 @@ import asyncio
 import importlib
 import os
 import shutil
-import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +17,7 @@ from time import perf_counter
 from typing import Any
 
 from app.bench.app_process import AppProcess, new_home
-from app.bench.compare import Bar, figure_of, interleave
+from app.bench.compare import Bar, figure_of, interleave, show_pair
 from app.bench.machine import machine
 from app.bench.our_engine import model_of
 from app.bench.report import Report
@@ -75,7 +74,7 @@ def run(options: argparse.Namespace) -> Report:
                 lambda pair: {"ratio": pair.ours / pair.theirs},
                 minutes=options.minutes,
                 min_pairs=options.pairs,
-                on_pair=progress,
+                on_pair=show_pair(),
             )
     # The very first look at a conversation pays for what the browser then keeps.
     first = opened[0].ours
@@ -209,7 +208,3 @@ def find_browser() -> str:
     """An installed one; otherwise nothing, and Playwright looks for its own."""
     chosen = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, BROWSERS)), None)
     return chosen or ""
-
-
-def progress(number: int, found: Mapping[str, float]) -> None:
-    print(f"pair {number}: {found['ratio']:.2f}", file=sys.stderr, flush=True)

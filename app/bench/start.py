@@ -17,7 +17,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from app.bench.app_process import START_S, AppProcess, environment, new_home
-from app.bench.compare import Bar, Pair, figure_of, interleave
+from app.bench.compare import Bar, Pair, figure_of, interleave, show_pair
 from app.bench.machine import Others, machine
 from app.bench.our_engine import model_of
 from app.bench.report import Report
@@ -71,7 +71,7 @@ def run(options: argparse.Namespace) -> Report:
             lambda pair: {"ratio": pair.ours["first_event"] / pair.theirs["first_event"]},
             minutes=options.minutes,
             min_pairs=options.pairs,
-            on_pair=progress,
+            on_pair=show_pair(),
         )
     rows: list[dict[str, Any]] = [
         {"part": name, "seconds": median(values), "runs": len(values)}
@@ -186,7 +186,3 @@ def read(
     if response.status != 200:
         raise EngineError(f"{method} {path} was answered with {response.status}: {answer[:200]!r}")
     return answer
-
-
-def progress(number: int, found: Mapping[str, float]) -> None:
-    print(f"pair {number}: {found['ratio']:.2f}", file=sys.stderr, flush=True)
