@@ -21,10 +21,11 @@ import numpy as np
 
 from app.bench.compare import Pair, interleave, show_pair
 from app.bench.machine import machine
+from app.bench.options import add_context, add_effort, add_model
 from app.bench.our_engine import OurEngine, Stream, model_of
 from app.bench.report import Report
 from app.bench.workload import SEED, Generation, Prompts
-from engine.config import DEFAULT_CONTEXT_TOKENS, EngineConfig
+from engine.config import EngineConfig
 
 PROMPT_TOKENS = (20, 600)
 COLUMNS = ("batching", "makespan_s", "mean_latency_s", "p95_latency_s", "tokens_per_second")
@@ -53,13 +54,12 @@ class Outcome:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--model", default="", metavar="M", help="a GGUF file or a name")
+    add_model(parser)
     parser.add_argument("--requests", type=int, default=24, metavar="N")
     parser.add_argument("--running", type=int, default=4, metavar="N", help="computed at once")
     parser.add_argument("--longest", type=int, default=256, metavar="N", help="longest answer")
-    parser.add_argument("--context", type=int, default=DEFAULT_CONTEXT_TOKENS, metavar="N")
-    parser.add_argument("--pairs", type=int, default=5, metavar="N", help="at least")
-    parser.add_argument("--minutes", type=float, default=8.0, help="at most")
+    add_context(parser)
+    add_effort(parser, pairs=5, minutes=8.0)
 
 
 def run(options: argparse.Namespace) -> Report:

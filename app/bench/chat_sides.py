@@ -28,7 +28,7 @@ class Side:
         self._server = server
         self.num_tokens = num_tokens
         self.asked_s = 0.0
-        self._client = ChatClient(server.name)
+        self._client: ChatClient | None = None
         self._retired = Used()
         self._base = Used()
         self._kept: set[str] = set()
@@ -85,6 +85,7 @@ class Side:
         on_piece: OnPiece = go_on,
     ) -> Answer:
         """The same without any account of it; any thread may."""
+        assert self._client is not None, "it was not started"
         return self._client.say(
             messages,
             user=chat_id,

@@ -25,10 +25,10 @@ from app.bench.chat_texts import Texts, sources_of
 from app.bench.chat_workloads import WORKLOADS, Step, Workload
 from app.bench.compare import MIN_PAIRS, Figure, Pair, interleave, show_pair
 from app.bench.machine import Others, Used, machine
+from app.bench.options import add_context, add_effort, add_model, add_server, program_of
 from app.bench.our_engine import model_of
 from app.bench.report import Report
 from app.bench.thinking_model import write_thinking_model
-from engine.config import DEFAULT_CONTEXT_TOKENS
 from engine.errors import UsageError
 
 COLUMNS = (
@@ -47,19 +47,18 @@ TEXTS_EACH = 100_000
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--model", default="", metavar="M", help="a GGUF file or a name")
-    parser.add_argument("--server", metavar="FILE", help="llama-server to compare with")
+    add_model(parser)
+    add_server(parser)
     parser.add_argument("--url", metavar="U", help="a server that runs already to compare with")
     parser.add_argument("--key", default="", metavar="K", help="what that one wants to be told")
     parser.add_argument("--only", default="", metavar="W1,W4", help=titles())
     parser.add_argument("--turns", type=int, default=10, metavar="N", help="a conversation")
     parser.add_argument("--chats", type=int, default=12, metavar="N", help="where there are many")
     parser.add_argument("--tokens", type=int, default=24, metavar="N", help="of an answer")
-    parser.add_argument("--context", type=int, default=DEFAULT_CONTEXT_TOKENS, metavar="N")
+    add_context(parser)
     parser.add_argument("--threads", type=int, metavar="N", help="of llama-server (ours adapts)")
     parser.add_argument("--texts", default="", metavar="DIR", help=".txt files (else made up)")
-    parser.add_argument("--pairs", type=int, default=MIN_PAIRS, metavar="N", help="at least")
-    parser.add_argument("--minutes", type=float, default=5.0, help="at most, for each workload")
+    add_effort(parser, pairs=MIN_PAIRS, minutes=5.0, each="workload")
 
 
 def titles() -> str:
@@ -125,8 +124,8 @@ def wanted(only: str) -> list[Workload]:
 def check(options: argparse.Namespace) -> None:
     if options.server and options.url:
         raise UsageError("One peer at a time: give --server or --url.")
-    if options.server and not Path(options.server).is_file():
-        raise UsageError(f"There is no llama-server at {options.server}.")
+    if options.server:
+        program_of(options.server)
     if options.url:
         split_address(options.url)
     for name, least in (("turns", 1), ("chats", 2), ("tokens", 1), ("context", 256), ("pairs", 1)):
@@ -147,7 +146,7 @@ def servers_of(
             slots.mkdir()
         servers.append(
             LlamaChatServer(
-                Path(options.server),
+                program_of(options.server),
                 model,
                 context_tokens=options.context,
                 threads=threads,

@@ -6,17 +6,17 @@ either is idle while the other works.
 """
 
 import argparse
-from pathlib import Path
 from typing import Any
 
 from app.bench import busy
 from app.bench.compare import MIN_PAIRS, Bar, Figure, Pair, figure_of, interleave, show_pair
 from app.bench.llama_server import LlamaServer
 from app.bench.machine import Others, machine
+from app.bench.options import add_context, add_effort, add_model, add_server, program_of
 from app.bench.our_engine import OurEngine, Taken, model_of
 from app.bench.report import Report
 from app.bench.workload import Generation, Prompts
-from engine.config import DEFAULT_CONTEXT_TOKENS, EngineConfig
+from engine.config import EngineConfig
 from engine.errors import UsageError
 
 BARS = {"decode": Bar(at_least=0.97), "end_to_end": Bar(at_least=1.0)}
@@ -27,16 +27,15 @@ COLUMNS = ("measure", "streams", "ours", "theirs", "ratio", "low", "high", "pair
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--model", default="", metavar="M", help="a GGUF file or a name")
-    parser.add_argument("--server", metavar="FILE", help="llama-server to compare with")
+    add_model(parser)
+    add_server(parser)
     parser.add_argument("--busy", action="store_true", help="with half of the cores taken away")
     parser.add_argument("--streams", type=int, nargs="+", default=[1, 4], metavar="N")
     parser.add_argument("--tokens", type=int, default=128, metavar="N", help="written a stream")
     parser.add_argument("--prompt", type=int, default=64, metavar="N", help="prompt tokens")
-    parser.add_argument("--context", type=int, default=DEFAULT_CONTEXT_TOKENS, metavar="N")
+    add_context(parser)
     parser.add_argument("--threads", type=int, metavar="N", help="ours fixed, too (else adapted)")
-    parser.add_argument("--pairs", type=int, default=MIN_PAIRS, metavar="N", help="at least")
-    parser.add_argument("--minutes", type=float, default=5.0, help="at most, for each row")
+    add_effort(parser, pairs=MIN_PAIRS, minutes=5.0, each="row")
 
 
 def run(options: argparse.Namespace) -> Report:
@@ -46,8 +45,8 @@ def run(options: argparse.Namespace) -> Report:
         if options.server:
             raise UsageError("--busy compares with our own idle side: leave --server out.")
         return busy.run(options)
-    if options.server and not Path(options.server).is_file():
-        raise UsageError(f"There is no llama-server at {options.server}.")
+    if options.server:
+        program_of(options.server)
     model = model_of(options.model)
     threads = options.threads or usable_cores()
     facts = machine(
@@ -82,7 +81,7 @@ def compared(
 ) -> list[dict[str, Any]]:
     """A server with as many places as there are streams, so that it holds back nothing."""
     with LlamaServer(
-        Path(options.server),
+        program_of(options.server),
         model_of(options.model),
         streams=streams,
         context_tokens=options.context,

@@ -19,6 +19,7 @@ from typing import Any
 from app.bench.app_process import AppProcess, new_home
 from app.bench.compare import Bar, figure_of, interleave, show_pair
 from app.bench.machine import machine
+from app.bench.options import add_effort, add_model
 from app.bench.our_engine import model_of
 from app.bench.report import Report
 from app.chat.message import MessageState
@@ -43,11 +44,10 @@ COUNT_UPDATES = """() => {
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--model", default="", metavar="M", help="a GGUF file or a name")
+    add_model(parser)
     parser.add_argument("--chromium", default="", metavar="FILE", help="the browser")
     parser.add_argument("--messages", type=int, default=500, metavar="N", help="of the long one")
-    parser.add_argument("--pairs", type=int, default=5, metavar="N", help="at least")
-    parser.add_argument("--minutes", type=float, default=8.0, help="at most")
+    add_effort(parser, pairs=5, minutes=8.0)
 
 
 def run(options: argparse.Namespace) -> Report:

@@ -19,6 +19,7 @@ from urllib.parse import urlsplit
 from app.bench.app_process import START_S, AppProcess, environment, new_home
 from app.bench.compare import Bar, Pair, figure_of, interleave, show_pair
 from app.bench.machine import Others, machine
+from app.bench.options import add_effort, add_model
 from app.bench.our_engine import model_of
 from app.bench.report import Report
 from engine.errors import EngineError
@@ -50,9 +51,8 @@ BASELINE = f"{GRADIO}\n{MODEL}"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--model", default="", metavar="M", help="a GGUF file or a name")
-    parser.add_argument("--pairs", type=int, default=10, metavar="N", help="at least")
-    parser.add_argument("--minutes", type=float, default=5.0, help="at most")
+    add_model(parser)
+    add_effort(parser, pairs=10, minutes=5.0)
 
 
 class Started(dict[str, float]):
