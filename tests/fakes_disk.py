@@ -1,6 +1,6 @@
 """A disk in a dictionary: it writes when the test says so, and can be damaged, full or slow."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -20,6 +20,8 @@ class FakeDisk:
         self.is_slow = is_slow
         self.error = ""
         self.other_bytes = 0
+        self.others: list[str] = []
+        """Whose words other models' segments hold."""
         self.num_bytes_written = 0
         self.is_closed = False
         self._queue: list[tuple[StoredSegment, Blob]] = []
@@ -78,6 +80,9 @@ class FakeDisk:
             self._queue = [(old, blob) for old, blob in self._queue if old.key != key]
             self.files.pop(key, None)
             self.rows.pop(key, None)
+
+    def forget_elsewhere(self, is_gone: Callable[[str], bool]) -> None:
+        self.others = [owner for owner in self.others if not is_gone(owner)]
 
     def make_room(self, num_bytes: int) -> int:
         freed = min(num_bytes, self.other_bytes)

@@ -1,6 +1,6 @@
 """The disk under the KV store: immutable segment files, an index, and the thread that writes."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -77,6 +77,10 @@ class Disk(Protocol):
 
     def remove(self, keys: Iterable[bytes]) -> None:
         """Queue the removal of files and rows; also of what still waits to be written."""
+        ...
+
+    def forget_elsewhere(self, is_gone: Callable[[str], bool]) -> None:
+        """Queue the removal of other models' segments with words that only gone owners use."""
         ...
 
     def make_room(self, num_bytes: int) -> int:

@@ -7,7 +7,6 @@ engine thread   open, read, the books of what is there     --commands-->   write
 
 import os
 import time
-from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from queue import Empty
@@ -21,7 +20,6 @@ from engine.kv.segment_file import NAMESPACE_BYTES, namespace_folder, segment_pa
 from engine.kv.segment_index import (
     IndexDamaged,
     IndexedFile,
-    Name,
     SegmentIndex,
     open_index,
     remove_index,
@@ -49,7 +47,7 @@ class DiskFolder:
         self._files: dict[bytes, int] = {}
         self._num_file_bytes = 0
         # Of other models, the least recently used first.
-        self._others: deque[IndexedFile] = deque()
+        self._others: list[IndexedFile] = []
         self._pending: dict[bytes, Write] = {}
         self._num_pending_bytes = 0
         self._num_bytes_written = 0
@@ -108,17 +106,28 @@ class DiskFolder:
         if self._writer is not None and names:
             self._writer.send(Remove(names))
 
+    def forget_elsewhere(self, is_gone: Callable[[str], bool]) -> None:
+        unneeded = [other for other in self._others if not other.is_needed(is_gone)]
+        self._remove_others(unneeded)
+
     def make_room(self, num_bytes: int) -> int:
+        unlucky: list[IndexedFile] = []
         freed = 0
-        names: list[Name] = []
-        while freed < num_bytes and self._others:
-            other = self._others.popleft()
-            names.append((other.namespace, other.key))
+        for other in self._others:
+            if freed >= num_bytes:
+                break
+            unlucky.append(other)
             freed += other.num_bytes
-        self._num_file_bytes -= freed
+        self._remove_others(unlucky)
+        return freed
+
+    def _remove_others(self, files: Sequence[IndexedFile]) -> None:
+        names = [(each.namespace, each.key) for each in files]
+        gone = set(names)
+        self._others = [each for each in self._others if (each.namespace, each.key) not in gone]
+        self._num_file_bytes -= sum(each.num_bytes for each in files)
         if self._writer is not None and names:
             self._writer.send(Remove(names))
-        return freed
 
     def prefetch(self, keys: Sequence[bytes]) -> None:
         if self._reader is not None:
@@ -203,7 +212,7 @@ class DiskFolder:
         index.delete((self._namespace, key) for key in own)
         index.commit()
         index.scrub()
-        self._others = deque(row for row in rows if row.namespace != self._namespace)
+        self._others = [row for row in rows if row.namespace != self._namespace]
         self._num_file_bytes = sum(self._files.values())
         self._num_file_bytes += sum(other.num_bytes for other in self._others)
         return stored

@@ -8,7 +8,7 @@ import errno
 import json
 import os
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -81,6 +81,14 @@ class IndexedFile:
     num_bytes: int
     """Of the whole file."""
     last_used: float
+    num_tokens: int
+    num_used: Mapping[str, int]
+    """How many of its tokens each owner's conversations go through."""
+
+    def is_needed(self, is_gone: Callable[[str], bool]) -> bool:
+        """Nobody has gone who went through it, or somebody else goes through all of it."""
+        left = [count for owner, count in self.num_used.items() if not is_gone(owner)]
+        return len(left) == len(self.num_used) or max(left, default=0) >= self.num_tokens
 
 
 class SegmentIndex:
@@ -132,9 +140,13 @@ class SegmentIndex:
         """All rows of all namespaces, the least recently used first."""
         with _errors(self.path):
             rows = self._db.execute(
-                "select namespace, key, num_file_bytes, last_used from segment order by last_used"
+                "select namespace, key, num_file_bytes, last_used, length(token_ids) / 4, num_used"
+                " from segment order by last_used"
             ).fetchall()
-        return [IndexedFile(*row) for row in rows]
+        return [
+            IndexedFile(namespace, key, num_bytes, last_used, num_tokens, _num_used(num_used))
+            for namespace, key, num_bytes, last_used, num_tokens, num_used in rows
+        ]
 
     def segments(self, namespace: bytes) -> Iterator[StoredSegment]:
         """The sound rows of one namespace, in no order."""
@@ -209,6 +221,15 @@ def remove_index(path: Path) -> None:
 
 def index_files(path: Path) -> tuple[Path, ...]:
     return tuple(path.with_name(path.name + suffix) for suffix in ("", "-wal", "-shm", "-journal"))
+
+
+def _num_used(text: bytes) -> dict[str, int]:
+    """Of a row whose checksum nobody asked for; a damaged one has no owner."""
+    try:
+        found = json.loads(text)
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 def _values(

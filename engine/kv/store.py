@@ -77,6 +77,9 @@ class KVStore:
         self._protected: frozenset[Segment] = frozenset()
         self._ram_bytes = 0
         self._notice = ""
+        # What was asked before the disk was there holds for it, too.
+        self._retained_early: frozenset[str] | None = None
+        self._forgotten_early: set[str] = set()
 
     # Reading
 
@@ -177,6 +180,10 @@ class KVStore:
         Of a segment that others go through in part, that part is left.
         """
         self._last_uses.pop(owner, None)
+        if self._disk is None:
+            self._forgotten_early.add(owner)
+        else:
+            self._disk.forget_elsewhere(lambda each: each == owner)
         touched = [each for each in self._all() if each.num_used.pop(owner, None) is not None]
         for token_ids in paths:
             self.use(self.match(token_ids, len(token_ids)), Belonging(owner=owner))
@@ -185,6 +192,10 @@ class KVStore:
     def retain(self, owners: Iterable[str]) -> None:
         """Remove what belongs to others than these: they were deleted while nobody looked."""
         known = frozenset(owners)
+        if self._disk is None:
+            self._retained_early = known
+        else:
+            self._disk.forget_elsewhere(lambda owner: owner not in known)
         touched = [each for each in self._all() if not each.num_used.keys() <= known]
         for segment in touched:
             for owner in segment.num_used.keys() - known:
@@ -209,7 +220,12 @@ class KVStore:
     def attach(self, disk: Disk, stored: Sequence[StoredSegment]) -> None:
         """Begin to use the disk: take in what it holds, and write what has come meanwhile."""
         self._disk = disk
+        present = frozenset(self._last_uses)
         disk.remove([each.key for each in stored if not self._take_in(each)])
+        if self._retained_early is not None:
+            self.retain(self._retained_early | present)
+        for owner in self._forgotten_early - present:
+            self.forget(owner)
         for segment in self._all():
             self._note_change(segment)
         self.maintain()
@@ -388,7 +404,18 @@ class KVStore:
             return False
         prefix = parent.prefix()[: stored.start] if parent is not None else []
         prefix += stored.token_ids
-        if index.match(prefix, len(prefix)).length > stored.start and self._can_cut:
+        match = index.match(prefix, len(prefix))
+        twin = match.segments[-1] if match.length == len(prefix) else None
+        if twin is not None and (twin.start, twin.token_ids) == (stored.start, stored.token_ids):
+            # Read again before the disk was there.
+            self._unwritten.pop(twin, None)
+            twin.num_used.update(stored.num_used)
+            twin.key, twin.checksum, twin.is_on_disk = stored.key, stored.checksum, True
+            self._drop_blob(twin)
+            twin.num_bytes = stored.num_bytes
+            self._of_keys[twin.key] = twin
+            return True
+        if match.length > stored.start and self._can_cut:
             return False
         segment = Segment(
             parent,

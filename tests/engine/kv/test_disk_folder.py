@@ -26,6 +26,7 @@ from engine.kv.segment_file import SUFFIX, namespace_folder, segment_path
 from engine.kv.segment_index import SegmentIndex, index_files
 from tests.engine.kv.stored import (
     NAMESPACE,
+    NUM_TOKENS,
     OTHER_NAMESPACE,
     blob_of,
     files_in,
@@ -626,3 +627,23 @@ def test_before_it_is_open_and_after_it_is_closed_nothing_is_there(folder: Path)
 def test_the_writer_ends_with_the_disk(disk: DiskFolder) -> None:
     disk.close(5)
     wait_until(lambda: not any(each.name == "kv-writer" for each in threading.enumerate()))
+
+
+def test_words_of_the_deleted_that_another_model_read_are_deleted_too(
+    disk: DiskFolder, folder: Path
+) -> None:
+    """What somebody else goes through whole stays, since none of it is only the other's."""
+    write(disk, 1, 2, 3)
+    disk.update([replace(stored(2), num_used={"a": NUM_TOKENS, "b": NUM_TOKENS - 1})])
+    disk.update([replace(stored(3), num_used={"b": 4})])
+    disk.close(5)
+    other = DiskFolder(folder, OTHER_NAMESPACE)
+    other.open()
+    other.forget_elsewhere(lambda owner: owner == "b")
+    settle(other)
+    assert [number for number in (1, 2, 3) if place(folder, number).exists()] == [1, 2]
+    other.forget_elsewhere(lambda owner: owner != "b")
+    settle(other)
+    assert [number for number in (1, 2, 3) if place(folder, number).exists()] == []
+    assert other.num_bytes == num_bytes_in(folder)
+    other.close(5)

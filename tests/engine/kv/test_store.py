@@ -231,6 +231,44 @@ def test_what_was_deleted_while_the_app_was_away_goes_at_the_next_start() -> Non
     assert shelf.held(chat(2)) == 60
 
 
+def test_what_was_deleted_before_the_disk_was_there_is_deleted_from_it() -> None:
+    shelf = Shelf()
+    shelf.put(chat(1), durable("a"))
+    shelf.put(chat(2), durable("b"))
+    shelf.put(chat(3), durable("c"))
+    shelf.store.close(1.0)
+    shelf.store = shelf._new()
+    shelf.store.retain(["b", "c"])
+    shelf.store.forget("c")
+    new = chat(4, system=0)
+    shelf.put(new, durable("new"))
+    shelf.store.attach(shelf.disk, shelf.disk.open())
+    shelf.check()
+    assert [shelf.held(chat(seed)) for seed in (1, 2, 3)] == [20, 60, 20]
+    assert shelf.held(new) == 60
+
+
+def test_the_same_tokens_in_memory_and_on_the_disk_are_one_segment() -> None:
+    shelf = Shelf()
+    shelf.put(chat(1), durable("a"))
+    shelf.store.close(1.0)
+    shelf.store = shelf._new()
+    shelf.put(chat(1)[:32], durable("b"))
+    shelf.store.attach(shelf.disk, shelf.disk.open())
+    shelf.check()
+    assert shelf.held(chat(1)) == 60
+    assert shelf.disk.num_bytes == 60 * TOKEN
+
+
+def test_words_that_another_model_read_are_deleted_with_them() -> None:
+    shelf = Shelf()
+    shelf.disk.others = ["a", "b", "c"]
+    shelf.store.forget("a")
+    assert shelf.disk.others == ["b", "c"]
+    shelf.store.retain(["c"])
+    assert shelf.disk.others == ["c"]
+
+
 def test_a_full_disk_is_said_once_and_costs_nothing_but_the_disk() -> None:
     shelf = Shelf()
     shelf.disk.error = "The disk is full."
