@@ -10,6 +10,7 @@ DEFAULT_CONTEXT_TOKENS = 8192
 
 
 DEFAULT_KV_DISK_BYTES = 10 * 2**30
+KV_TYPES = ("auto", "f16", "q8_0")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,8 +23,9 @@ class EngineConfig:
     held at once. `max_batch_tokens` is the most one step computes. `threads` None: adapted
     while running, up to the physical cores.
 
-    KV that leaves the cells is kept in `kv_ram_bytes` of memory (None: a quarter of what is free,
-    at most 4 GiB) and, for conversations that may reach the disk, in `kv_disk_bytes` below
+    KV is kept as `kv_type`: "f16", "q8_0" (half the memory, coarser), or "auto" (what suits the
+    model). What leaves the cells is kept in `kv_ram_bytes` of memory (None: a quarter of what is
+    free, at most 4 GiB) and, for conversations that may reach the disk, in `kv_disk_bytes` below
     `kv_folder` (None: not on the disk at all).
     """
 
@@ -33,6 +35,7 @@ class EngineConfig:
     max_sequences: int = 32
     max_batch_tokens: int = 512
     threads: int | None = None
+    kv_type: str = "auto"
     kv_ram_bytes: int | None = None
     kv_disk_bytes: int = DEFAULT_KV_DISK_BYTES
     kv_folder: Path | None = None
@@ -50,6 +53,10 @@ class EngineConfig:
             value = getattr(self, name)
             if value is not None and value < low:
                 raise InvalidParams(f"{name} must be at least {low}, got {value}.")
+        if self.kv_type not in KV_TYPES:
+            raise InvalidParams(
+                f"kv_type must be one of {', '.join(KV_TYPES)}, got {self.kv_type!r}."
+            )
         if self.max_sequences > 255:
             raise InvalidParams(f"max_sequences must be at most 255, got {self.max_sequences}.")
         if self.max_running > self.max_sequences:

@@ -19,16 +19,18 @@ class LlamaBackend:
         self._model = LlamaModel(config.model_path)
         try:
             trained = self._model.trained_context
+            kv_type = self._model.kv_shape.choose(config.kv_type)
             self.kv_memory = LlamaContext(
                 self._model,
                 num_cells=config.context_tokens or min(trained, DEFAULT_CONTEXT_TOKENS),
                 num_sequences=config.max_sequences,
                 max_batch_tokens=config.max_batch_tokens,
+                kv_type=kv_type,
             )
         except BaseException:
             self._model.close()
             raise
-        self.info = self._model.info()
+        self.info = self._model.info(kv_type)
         self.tokenizer = self._model.vocabulary
         self.max_request_tokens = min(self.kv_memory.num_cells, trained)
         self.model_runner = LlamaRunner(

@@ -13,7 +13,10 @@ import psutil
 from numpy.typing import NDArray
 
 from engine.backends.base import StepFailure
+from engine.backends.llama_cpp.context_params import kv_namespace, make_params
+from engine.backends.llama_cpp.kv_type import KVType
 from engine.backends.llama_cpp.library import bindings, collected_log
+from engine.backends.llama_cpp.memory_need import memory_bytes
 from engine.backends.llama_cpp.model import LlamaModel
 from engine.backends.llama_cpp.state_blob import StateShape
 from engine.backends.llama_cpp.step_batch import Part, StepBatch
@@ -24,6 +27,7 @@ from engine.kv.segment import Blob
 MAX_TWINS = 127
 """llama.cpp knows 256 sequences: the scratch, and two for each of these."""
 
+_last_position = bindings.llama_memory_seq_pos_max
 _BYTES = ctypes.POINTER(ctypes.c_uint8)
 _FAILURES = {1: StepFailure.NO_ROOM, 2: StepFailure.ABORTED}
 
@@ -33,9 +37,7 @@ class BrokenCall(Exception):
 
 
 class LlamaContext:
-    """Owned by the engine thread. `kv_unified`: every sequence may use every cell.
-
-    Flash attention is on: without it a short conversation slows down with what others hold.
+    """Owned by the engine thread.
 
     # [0, num_sequences)  the sequences of the contract
     # num_sequences       the scratch: a range of tokens on its way in or out; empty between calls
@@ -43,7 +45,13 @@ class LlamaContext:
     """
 
     def __init__(
-        self, model: LlamaModel, *, num_cells: int, num_sequences: int, max_batch_tokens: int
+        self,
+        model: LlamaModel,
+        *,
+        num_cells: int,
+        num_sequences: int,
+        max_batch_tokens: int,
+        kv_type: KVType = "f16",
     ) -> None:
         self._model = model
         self._num_sequences = num_sequences
@@ -57,17 +65,21 @@ class LlamaContext:
                 self._num_sequences = min(num_sequences, MAX_TWINS)
                 self._twin_offset = self._num_sequences + 1
                 num_ids = 2 * self._num_sequences + 1
-        _check_memory(model, num_cells)
-        params = bindings.llama_context_default_params()
-        params.n_ctx = num_cells
-        params.n_batch = params.n_ubatch = max_batch_tokens
-        # No step has more rows of logits than there are sequences; llama.cpp would reserve
-        # memory for one of each token, and insists on one for each sequence.
-        params.n_seq_max = params.n_outputs_max = num_ids
-        params.kv_unified = True
-        params.flash_attn_type = 1
-        # The whole window of a sliding layer is kept, so that a fork finds every cell.
-        params.swa_full = True
+        needed = memory_bytes(
+            model,
+            num_cells=num_cells,
+            num_sequences=num_ids,
+            max_batch_tokens=max_batch_tokens,
+            kv_type=kv_type,
+        )
+        _check_memory(model, needed, num_cells)
+        params = make_params(
+            num_cells=num_cells,
+            num_sequences=num_ids,
+            max_batch_tokens=max_batch_tokens,
+            kv_type=kv_type,
+        )
+        self._namespace = kv_namespace(params, model)
         with collected_log() as log:
             self._pointer: Any = bindings.llama_init_from_model(model.pointer, params)
             if not self._pointer:
@@ -111,7 +123,7 @@ class LlamaContext:
 
     @property
     def namespace(self) -> bytes:
-        return b""
+        return self._namespace
 
     def length(self, sequence_id: int) -> int:
         self._check_sequence(sequence_id)
@@ -201,20 +213,28 @@ class LlamaContext:
 
     def _check_parts(self, parts: list[Part]) -> int:
         """How many tokens they have together. Raises where llama.cpp would end the process."""
+        self._check_open()
         num_tokens = 0
-        seen: set[int] = set()
+        memory, num_vocabulary = self._memory, self._num_vocabulary
+        num_sequences = self._num_sequences
         for sequence_id, start, token_ids, _ in parts:
-            num_tokens += len(token_ids)
-            if num_tokens > self._batch.size or not token_ids or sequence_id in seen:
-                raise BrokenCall(f"a batch of {num_tokens} tokens, at most {self._batch.size} fit")
-            held = self.length(sequence_id)
+            if not 0 <= sequence_id < num_sequences:
+                raise BrokenCall(f"sequence {sequence_id} of {num_sequences}")
+            held = _last_position(memory, sequence_id) + 1
             if held != start:
                 raise BrokenCall(f"sequence {sequence_id} holds {held} tokens, not {start}")
-            seen.add(sequence_id)
-            if min(token_ids) < 0 or max(token_ids) >= self._num_vocabulary:
-                raise BrokenCall(f"a token outside the vocabulary of {self._num_vocabulary:,}")
-        if not parts:
-            raise BrokenCall("an empty batch")
+            if len(token_ids) == 1:
+                num_tokens += 1
+                is_known = 0 <= token_ids[0] < num_vocabulary
+            else:
+                num_tokens += len(token_ids)
+                is_known = min(token_ids, default=-1) >= 0 and max(token_ids) < num_vocabulary
+            if not is_known:
+                raise BrokenCall(f"no tokens, or one outside the vocabulary of {num_vocabulary:,}")
+        if not 0 < num_tokens <= self._batch.size:
+            raise BrokenCall(f"a batch of {num_tokens} tokens, at most {self._batch.size} fit")
+        if len(parts) != len({part[0] for part in parts}):
+            raise BrokenCall("a sequence twice in a batch")
         return num_tokens
 
     def _repair(self, parts: list[Part]) -> None:
@@ -267,7 +287,7 @@ class LlamaContext:
         return self._num_sequences
 
     def _end(self, sequence_id: int) -> int:
-        return int(bindings.llama_memory_seq_pos_max(self._memory, sequence_id)) + 1
+        return int(_last_position(self._memory, sequence_id)) + 1
 
     def _share(self, source: int, target: int, start: int, end: int) -> None:
         bindings.llama_memory_seq_cp(self._memory, source, target, start, end)
@@ -318,14 +338,11 @@ class LlamaContext:
         )
 
 
-def _check_memory(model: LlamaModel, num_cells: int) -> None:
+def _check_memory(model: LlamaModel, needed: int, num_cells: int) -> None:
     """llama.cpp takes the memory first and touches it then: the system would end the process."""
-    if model.is_recurrent:
-        # Most of its layers need no memory per token, so the figure says nothing.
-        return
-    needed = num_cells * model.kv_bytes_per_token
     available = psutil.virtual_memory().available
-    if needed > available:
+    # Most layers of a recurrent model need no memory per token, so its figure says nothing.
+    if needed > available and not model.is_recurrent:
         raise OutOfMemory(
             f"A context of {num_cells:,} tokens needs {needed / 1e9:,.1f} GB and"
             f" {available / 1e9:,.1f} GB of memory are free: choose a smaller context in the"

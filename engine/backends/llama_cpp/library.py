@@ -22,7 +22,7 @@ os.environ.setdefault("GGML_NO_BACKTRACE", "1")
 
 import llama_cpp.llama_cpp as bindings  # noqa: E402
 
-__all__ = ["ModelHandle", "bindings", "collected_log"]
+__all__ = ["ModelHandle", "bindings", "build_name", "collected_log"]
 
 logger = logging.getLogger(__name__)
 
@@ -66,6 +66,15 @@ class ModelHandle:
         self.pointer = pointer
         # At exit the engine thread may be in the middle of a step: the system frees it then.
         finalize(self, bindings.llama_model_free, pointer).atexit = False
+
+
+def build_name() -> tuple[str, str, str]:
+    """Its version, its commit, and what of the processor it uses."""
+    commit = bindings._lib.ggml_commit
+    commit.restype = ctypes.c_char_p
+    texts = (bindings.llama_version(), commit(), bindings.llama_print_system_info())
+    version, hash_, processor = (text.decode("utf-8", "replace") for text in texts)
+    return version, hash_, processor
 
 
 @contextmanager

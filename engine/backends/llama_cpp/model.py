@@ -8,6 +8,7 @@ from typing import Any
 
 from engine.backends.base import ModelInfo
 from engine.backends.llama_cpp.gguf_file import REMEDY, check_file
+from engine.backends.llama_cpp.kv_type import KVShape, KVType
 from engine.backends.llama_cpp.library import ModelHandle, bindings, collected_log
 from engine.backends.llama_cpp.vocabulary import Vocabulary
 from engine.errors import (
@@ -75,17 +76,32 @@ class LlamaModel:
         return self.metadata("general.architecture") or "unknown"
 
     @property
-    def kv_bytes_per_token(self) -> int:
-        """K and V in f16 over all layers; an upper bound where layers share or have none."""
+    def width(self) -> int:
+        """How many numbers go from layer to layer for each token."""
+        return int(bindings.llama_model_n_embd(self.pointer))
+
+    @property
+    def widest_layer(self) -> int:
+        """How many numbers a feed-forward layer has in the middle, for each token."""
+        found = self.metadata(f"{self.architecture}.feed_forward_length") or ""
+        # A model whose layers differ has a list here, which llama.cpp does not spell out.
+        return int(found) if found.isdecimal() else 4 * self.width
+
+    @property
+    def kv_shape(self) -> KVShape:
         layers = bindings.llama_model_n_layer(self.pointer)
         heads = bindings.llama_model_n_head_kv(self.pointer)
-        width = bindings.llama_model_n_embd(self.pointer)
-        head_size = width // max(1, bindings.llama_model_n_head(self.pointer))
-        key = int(self.metadata(f"{self.architecture}.attention.key_length") or head_size)
-        value = int(self.metadata(f"{self.architecture}.attention.value_length") or head_size)
-        return int(layers * heads * (key + value) * 2)
+        head_size = self.width // max(1, bindings.llama_model_n_head(self.pointer))
+        prefix = f"{self.architecture}.attention"
+        key = int(self.metadata(f"{prefix}.key_length") or head_size)
+        value = int(self.metadata(f"{prefix}.value_length") or head_size)
+        others = (self.metadata(f"{prefix}.{name}_length_swa") for name in ("key", "value"))
+        sizes = frozenset([key, value, *(int(size) for size in others if size)])
+        return KVShape(layers * heads * (key + value), sizes, is_exact=not self.is_recurrent)
 
-    def info(self) -> ModelInfo:
+    def info(self, kv_type: KVType | None = None) -> ModelInfo:
+        """Its facts; KV counted in `kv_type`, or else in what suits the model."""
+        shape = self.kv_shape
         template: bytes | None = bindings.llama_model_chat_template(self.pointer, None)
         return ModelInfo(
             # What a file calls itself is often a training run; people know its file name.
@@ -95,7 +111,7 @@ class LlamaModel:
             quantization=self._quantization(),
             trained_context=self.trained_context,
             num_bytes=int(bindings.llama_model_size(self.pointer)),
-            kv_bytes_per_token=self.kv_bytes_per_token,
+            kv_bytes_per_token=shape.bytes_per_token(kv_type or shape.choose("auto")),
             chat_template=template.decode("utf-8", "replace") if template else None,
             bos_text=self.vocabulary.bos_text,
             eos_text=self.vocabulary.eos_text,

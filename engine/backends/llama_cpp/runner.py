@@ -33,8 +33,10 @@ class LlamaRunner:
         return self._context.computing
 
     def execute(self, batch: Batch) -> NDArray[np.float32] | StepFailure:
-        tuner = self._tuner if batch.is_decode else None
-        self._use_threads(tuner.choose(len(batch.scheduled)) if tuner else self._to_read(batch))
+        # With another number of threads sums are taken in another order.
+        tuner = None if batch.is_reproducible else self._tuner
+        is_decode = batch.is_decode
+        self._use_threads(self._num_threads(batch, tuner, is_decode))
         parts = [
             Part(item.request.seat_id, item.start, item.token_ids, item.is_sampled)
             for item in batch.scheduled
@@ -47,7 +49,7 @@ class LlamaRunner:
         # Reading the logits waits for the computation, so it belongs to the step's time.
         logits = self._context.logits(num_rows) if num_rows else _NO_ROWS
         seconds = perf_counter() - started
-        if tuner:
+        if tuner and is_decode:
             tuner.record(seconds)
         return logits
 
@@ -57,11 +59,10 @@ class LlamaRunner:
     def accept_steps(self) -> None:
         self._context.accept_steps()
 
-    def _to_read(self, batch: Batch) -> int:
-        """The number of threads for a step that reads prompts."""
-        if self._tuner is None or batch.num_tokens > SHORT_PIECE_TOKENS:
+    def _num_threads(self, batch: Batch, tuner: ThreadTuner | None, is_decode: bool) -> int:
+        if tuner is None or (not is_decode and batch.num_tokens > SHORT_PIECE_TOKENS):
             return self._max_threads
-        return self._tuner.current
+        return tuner.choose(len(batch.scheduled)) if is_decode else tuner.current
 
     def _use_threads(self, count: int) -> None:
         if count != self._set_threads:

@@ -35,6 +35,9 @@ class StepBatch:
         self._twins = self._owners[:, 1] if twin_offset else None
         self._wanted = np.zeros(size, np.int8)
         self._num_owners = np.full(size, num_owners, np.int32)
+        self._views = tuple(
+            array.data for array in (self._tokens, self._sequences, self._positions, self._wanted)
+        )
         rows = self._owners.ctypes.data + self._owners.strides[0] * np.arange(size)
         self._owner_rows = rows.astype(np.uintp)
         batch = bindings.llama_batch()
@@ -52,13 +55,7 @@ class StepBatch:
     def fill(self, parts: list[Part], num_tokens: int) -> None:
         """Put the parts one behind the other; together they have `num_tokens`."""
         if num_tokens == len(parts):
-            # A decode step: one assignment for everybody is cheaper than one for each.
-            rows = [(p.token_ids[0], p.sequence_id, p.start, p.is_sampled) for p in parts]
-            tokens, sequences, positions, wanted = zip(*rows, strict=True)
-            self._tokens[:num_tokens] = tokens
-            self._sequences[:num_tokens] = sequences
-            self._positions[:num_tokens] = positions
-            self._wanted[:num_tokens] = wanted
+            self._fill_one_each(parts)
         else:
             self._wanted[:num_tokens] = 0
             end = 0
@@ -71,3 +68,12 @@ class StepBatch:
         if self._twins is not None:
             np.add(self._sequences[:num_tokens], self._twin_offset, out=self._twins[:num_tokens])
         self.pointer.n_tokens = num_tokens
+
+    def _fill_one_each(self, parts: list[Part]) -> None:
+        """A decode step: single numbers go into a memoryview in half the time."""
+        tokens, sequences, positions, wanted = self._views
+        for index, (sequence_id, start, token_ids, is_sampled) in enumerate(parts):
+            tokens[index] = token_ids[0]
+            sequences[index] = sequence_id
+            positions[index] = start
+            wanted[index] = is_sampled
