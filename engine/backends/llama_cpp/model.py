@@ -90,8 +90,10 @@ class LlamaModel:
     @property
     def kv_shape(self) -> KVShape:
         layers = bindings.llama_model_n_layer(self.pointer)
-        heads = bindings.llama_model_n_head_kv(self.pointer)
-        head_size = self.width // max(1, bindings.llama_model_n_head(self.pointer))
+        num_heads = bindings.llama_model_n_head(self.pointer)
+        # Of the first layer; none there means that it is a recurrent one.
+        heads = bindings.llama_model_n_head_kv(self.pointer) or num_heads
+        head_size = self.width // max(1, num_heads)
         prefix = f"{self.architecture}.attention"
         key = int(self.metadata(f"{prefix}.key_length") or head_size)
         value = int(self.metadata(f"{prefix}.value_length") or head_size)
