@@ -29,7 +29,7 @@ def opened(path: Path, cells: int = 512) -> ModelRun:
     return ModelRun(LlamaBackend(config), config)
 
 
-@pytest.fixture(params=["llama", "gemma3", "mamba"])
+@pytest.fixture(params=["llama", "gemma3", "mamba", "jamba", "lfm2"])
 def tiny(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path]:
     yield write_tiny_model(tmp_path / f"{request.param}.gguf", request.param)
 

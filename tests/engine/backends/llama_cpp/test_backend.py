@@ -1,11 +1,13 @@
 """The llama.cpp backend: it says what llama-cpp-python says, whatever happens around a request."""
 
 import asyncio
+import os
 import random
 from pathlib import Path
 from time import perf_counter
 
 import numpy as np
+import psutil
 import pytest
 
 from engine.backends.base import StepFailure
@@ -226,4 +228,16 @@ def test_a_failed_computation_fails_its_requests_and_the_next_works(run: ModelRu
 
 
 def test_the_threads_are_no_more_than_this_process_may_use() -> None:
-    assert 1 <= usable_cores() <= 4096
+    """Fewer than the cores, in a container or under taskset: then each would get two threads."""
+    cores = psutil.cpu_count(logical=False) or os.cpu_count()
+    assert cores is not None
+    if not hasattr(os, "sched_setaffinity"):
+        assert usable_cores() == cores
+        return
+    allowed = os.sched_getaffinity(0)
+    assert usable_cores() == min(cores, len(allowed))
+    try:
+        os.sched_setaffinity(0, {min(allowed)})
+        assert usable_cores() == 1
+    finally:
+        os.sched_setaffinity(0, allowed)

@@ -11,7 +11,7 @@ from engine.backends.llama_cpp.context import LlamaContext
 from engine.backends.llama_cpp.runner import SHORT_PIECE_TOKENS, LlamaRunner
 from engine.backends.llama_cpp.step_batch import Part
 from engine.batch import Batch, ScheduledRequest
-from engine.request import Request
+from engine.request import Request, RequestOptions
 from engine.sampling_params import SamplingParams
 
 
@@ -36,8 +36,9 @@ class SlowSecondThread:
         return np.zeros((num_rows, 4), np.float32)
 
 
-def step(num_tokens: int) -> Batch:
-    request = Request(list(range(num_tokens)), SamplingParams(), sequence_id=0)
+def step(num_tokens: int, *, is_reproducible: bool = False) -> Batch:
+    options = RequestOptions(is_reproducible=is_reproducible)
+    request = Request(list(range(num_tokens)), SamplingParams(), options=options, sequence_id=0)
     return Batch((ScheduledRequest.of(request, num_tokens),))
 
 
@@ -74,3 +75,20 @@ def test_a_chosen_number_of_threads_stays(context: SlowSecondThread) -> None:
     for num_tokens in (1, SHORT_PIECE_TOKENS, 200) * 20:
         runner.execute(step(num_tokens))
     assert set(context.used) == {2}
+
+
+def test_a_reproducible_step_uses_all_threads_and_teaches_nothing(
+    context: SlowSecondThread, runner: LlamaRunner
+) -> None:
+    """Its sums are taken in the same order whatever the machine does beside it."""
+    for num_tokens in (1, SHORT_PIECE_TOKENS) * 20:
+        runner.execute(step(num_tokens, is_reproducible=True))
+    assert set(context.used) == {2}
+    # The tuner begins as if none of them had been: its first steps are on all threads too.
+    before = len(context.used)
+    for _ in range(40):
+        runner.execute(step(1))
+    assert context.used[before : before + 4] == [2] * 4
+    assert context.used[-1] == 1
+    runner.execute(step(1, is_reproducible=True))
+    assert context.used[-1] == 2

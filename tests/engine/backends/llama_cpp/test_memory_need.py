@@ -1,0 +1,64 @@
+"""The memory that a context will take, told before it is made."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from engine.backends.llama_cpp.memory_need import memory_bytes
+from engine.backends.llama_cpp.model import LlamaModel
+
+CHILD = """
+import sys
+from pathlib import Path
+import psutil
+from engine.backends.llama_cpp.context import LlamaContext
+from engine.backends.llama_cpp.model import LlamaModel
+from engine.backends.llama_cpp.step_batch import Part
+
+def read(num_cells, num_sequences, max_batch_tokens, kv_type):
+    context = LlamaContext(
+        model,
+        num_cells=num_cells,
+        num_sequences=num_sequences,
+        max_batch_tokens=max_batch_tokens,
+        kv_type=kv_type,
+    )
+    # The KV was written when it was made, and the buffers are as large for every batch.
+    assert context.decode([Part(0, 0, [5] * max_batch_tokens, True)]) is None
+    context.logits(1)
+    return context
+
+model = LlamaModel(Path(sys.argv[1]))
+# Whatever the first context of a process loads, and the weights, are not counted.
+read(256, 1, 32, "f16").close()
+before = psutil.Process().memory_info().rss
+context = read(*map(int, sys.argv[2:5]), sys.argv[5])
+print(psutil.Process().memory_info().rss - before)
+"""
+
+
+@pytest.mark.model
+@pytest.mark.parametrize(
+    ("num_cells", "num_sequences", "max_batch_tokens", "kv_type"),
+    [(2048, 8, 64, "f16"), (2048, 32, 512, "q8_0"), (8192, 32, 256, "f16")],
+)
+def test_a_context_takes_the_memory_that_was_foretold(
+    starter: Path, num_cells: int, num_sequences: int, max_batch_tokens: int, kv_type: str
+) -> None:
+    arguments = [str(starter), *map(str, (num_cells, num_sequences, max_batch_tokens)), kv_type]
+    child = subprocess.run(
+        [sys.executable, "-c", CHILD, *arguments], capture_output=True, text=True, timeout=300
+    )
+    assert child.returncode == 0, child.stderr[-2000:]
+    model = LlamaModel(starter, facts_only=True)
+    foretold = memory_bytes(
+        model,
+        num_cells=num_cells,
+        num_sequences=num_sequences,
+        max_batch_tokens=max_batch_tokens,
+        kv_type="q8_0" if kv_type == "q8_0" else "f16",
+    )
+    model.close()
+    assert int(child.stdout) == pytest.approx(foretold, rel=0.2)
