@@ -9,14 +9,13 @@ import sys
 from typing import Any
 
 import numpy as np
-import psutil
 from numpy.typing import NDArray
 
 from engine.backends.base import StepFailure
 from engine.backends.llama_cpp.context_params import kv_namespace, make_params
 from engine.backends.llama_cpp.kv_type import KVType
 from engine.backends.llama_cpp.library import bindings, collected_log
-from engine.backends.llama_cpp.memory_need import memory_bytes
+from engine.backends.llama_cpp.memory_need import check_memory
 from engine.backends.llama_cpp.model import LlamaModel
 from engine.backends.llama_cpp.state_blob import StateShape
 from engine.backends.llama_cpp.step_batch import Part, StepBatch
@@ -65,14 +64,13 @@ class LlamaContext:
                 self._num_sequences = min(num_sequences, MAX_TWINS)
                 self._twin_offset = self._num_sequences + 1
                 num_ids = 2 * self._num_sequences + 1
-        needed = memory_bytes(
+        check_memory(
             model,
             num_cells=num_cells,
             num_sequences=num_ids,
             max_batch_tokens=max_batch_tokens,
             kv_type=kv_type,
         )
-        _check_memory(model, needed, num_cells)
         params = make_params(
             num_cells=num_cells,
             num_sequences=num_ids,
@@ -335,16 +333,4 @@ class LlamaContext:
             self._pointer,
             ctypes.cast(strlen, bindings.ggml_abort_callback),
             ctypes.cast(self._abort_flag, ctypes.c_void_p),
-        )
-
-
-def _check_memory(model: LlamaModel, needed: int, num_cells: int) -> None:
-    """llama.cpp takes the memory first and touches it then: the system would end the process."""
-    available = psutil.virtual_memory().available
-    # Most layers of a recurrent model need no memory per token, so its figure says nothing.
-    if needed > available and not model.is_recurrent:
-        raise OutOfMemory(
-            f"A context of {num_cells:,} tokens needs {needed / 1e9:,.1f} GB and"
-            f" {available / 1e9:,.1f} GB of memory are free: choose a smaller context in the"
-            " settings or close other programs."
         )

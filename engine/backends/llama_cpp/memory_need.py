@@ -1,7 +1,10 @@
 """How much memory a context takes beside the weights of its model, before it is made."""
 
+import psutil
+
 from engine.backends.llama_cpp.kv_type import KVType
 from engine.backends.llama_cpp.model import LlamaModel
+from engine.errors import OutOfMemory
 
 
 def memory_bytes(
@@ -23,3 +26,30 @@ def memory_bytes(
     # SmolLM2 took with batches of 64, 256 and 512 tokens.
     per_token = 4 * (2 * model.widest_layer + 6 * model.width) + 2 * num_cells
     return kv + rows + max_batch_tokens * per_token
+
+
+def check_memory(
+    model: LlamaModel,
+    *,
+    num_cells: int,
+    num_sequences: int,
+    max_batch_tokens: int,
+    kv_type: KVType,
+) -> None:
+    """Raise when it is not there: llama.cpp takes it first and touches it then, and the system
+    would end the process."""
+    needed = memory_bytes(
+        model,
+        num_cells=num_cells,
+        num_sequences=num_sequences,
+        max_batch_tokens=max_batch_tokens,
+        kv_type=kv_type,
+    )
+    available = psutil.virtual_memory().available
+    # Most layers of a recurrent model need no memory per token, so its figure says nothing.
+    if needed > available and not model.is_recurrent:
+        raise OutOfMemory(
+            f"A context of {num_cells:,} tokens needs {needed / 1e9:,.1f} GB and"
+            f" {available / 1e9:,.1f} GB of memory are free: choose a smaller context in the"
+            " settings or close other programs."
+        )
