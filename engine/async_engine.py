@@ -277,6 +277,8 @@ class AsyncEngine:
                 case Submit(request, stream):
                     self._streams[request.request_id] = stream
                     self._engine.add_request(request)
+                    # Whoever is idle may have to make way for it.
+                    self._steps_to_look = 1
                 case Abort(request_id):
                     output = self._engine.abort_request(request_id)
                     if output is not None:

@@ -127,7 +127,7 @@ class Engine:
         if budget is not None:
             logger.info("memory for KV outside the cells: %d bytes", budget)
             self._seats.store.limit_ram(budget)
-        if self._seats.maintain(self._scheduler.is_writing):
+        if self._seats.maintain(self._scheduler.num_foreground > 0):
             return 0.0
         return WRITER_LOOK_SECONDS if self._seats.store.is_writing else None
 

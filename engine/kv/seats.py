@@ -141,11 +141,11 @@ class Seats:
         request.sequence_id = None
         self._touch(seat)
 
-    def maintain(self, is_writing: bool) -> bool:
+    def maintain(self, is_busy: bool) -> bool:
         """A little of what is due: KV that has come to rest goes to the store, and idle seats
-        leave the cells while somebody writes. True: there is more to do."""
+        leave the cells while somebody is answered. True: there is more to do."""
         self.store.maintain()
-        if is_writing and self._alone is None and self._tiers.relieve():
+        if is_busy and self._alone is None and self._tiers.relieve():
             return True
         seats = sorted(
             self._cells.seats, key=lambda seat: (seat.request is not None, seat.last_used)

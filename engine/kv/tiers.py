@@ -17,9 +17,10 @@ from engine.request import Request
 
 # Below this, a way to the store saves less than the bookkeeping costs.
 MIN_STORE_TOKENS = 16
-# Idle conversations beyond this leave the cells while somebody writes: every decode step looks
-# over all cells up to the highest one in use.
-MAX_IDLE_CELLS = 4096
+# Idle conversations beyond this leave the cells while somebody is answered: every step looks over
+# all cells up to the highest one in use. SmolLM2 on 2 threads decoded a token in 9.1 ms with none,
+# 11.2 with 1,024, 14.3 with 4,096 and 18.0 with 8,192 of them; 1,024 come back in about 10 ms.
+MAX_IDLE_CELLS = 1024
 # Longer ones stay where they are when the others have left: moving them costs more than it gains.
 MAX_MOVED_TOKENS = 2048
 
