@@ -27,6 +27,32 @@ class MessageState(Enum):
     """An error ended it; `notice` is the sentence."""
 
 
+class Overflow(Enum):
+    """What becomes of the oldest turns when a conversation outgrows the model's context."""
+
+    ASK = "ask"
+    """The user is asked before anything is sent."""
+    DROP = "drop"
+    """They are left out."""
+    SUMMARISE = "summarise"
+    """The model's own summary stands for them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """What the prompt of an answer was made of.
+
+    `first_id` is the first message of the user that was sent; empty: nothing was left out.
+    `summary` stands for what was left out, in the answer it was made for and in those after it
+    with the same `first_id`. `digest` is that of the prompt's `num_tokens` ids, or empty: unknown.
+    """
+
+    num_tokens: int = 0
+    digest: str = ""
+    first_id: str = ""
+    summary: str = ""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
     """One message of a conversation's tree. `parent_id` is None for a first message.
@@ -49,6 +75,7 @@ class Message:
     model: str = ""
     token_ids: tuple[int, ...] = ()
     timings: Mapping[str, Any] = field(default_factory=dict)
+    seen: Seen = Seen()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,3 +95,4 @@ class Conversation:
     system_prompt: str = ""
     sampling: Mapping[str, Any] = field(default_factory=dict)
     active_leaf_id: str | None = None
+    overflow: Overflow = Overflow.ASK

@@ -8,7 +8,7 @@ from typing import Any, Literal
 from sqlite_utils import Database as Tables
 
 from app.chat.belonging import TEMPORARY
-from app.chat.message import Conversation, Message, MessageState, Role
+from app.chat.message import Conversation, Message, MessageState, Overflow, Role
 from app.chat.title import first_words
 from app.history.database import Database
 from app.history.rows import (
@@ -113,6 +113,9 @@ class Conversations:
 
     async def set_sampling(self, conversation_id: str, sampling: Mapping[str, Any]) -> None:
         await self._set(conversation_id, "sampling", json_text(sampling))
+
+    async def set_overflow(self, conversation_id: str, choice: Overflow) -> None:
+        await self._set(conversation_id, "overflow", choice.value)
 
     async def delete(self, conversation_id: str) -> None:
         """Hide it; `restore` brings it back, `purge` removes it."""

@@ -109,7 +109,17 @@ def m002_program_users(db: Tables) -> None:
     )
 
 
-MIGRATIONS: tuple[Step, ...] = (m001_conversations, m002_program_users)
+def m003_context(db: Tables) -> None:
+    """What each answer's prompt was made of, and what a conversation does when it overflows."""
+    db.execute("alter table message add column seen text not null default '{}'")
+    db.execute("alter table conversation add column overflow text not null default 'ask'")
+
+
+MIGRATIONS: tuple[Step, ...] = (
+    m001_conversations,
+    m002_program_users,
+    m003_context,
+)
 """A step that was shipped is never edited; a change is a new step at the end."""
 
 

@@ -2,11 +2,12 @@
 
 import json
 from collections.abc import Iterable, Mapping
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 
-from app.chat.message import Conversation, Message, MessageState, Role
+from app.chat.message import Conversation, Message, MessageState, Overflow, Role, Seen
 
 
 def conversation_from_row(row: Mapping[str, Any]) -> Conversation:
@@ -18,6 +19,7 @@ def conversation_from_row(row: Mapping[str, Any]) -> Conversation:
         system_prompt=row["system_prompt"],
         sampling=json.loads(row["sampling"]),
         active_leaf_id=row["active_leaf_id"],
+        overflow=Overflow(row["overflow"]),
     )
 
 
@@ -30,6 +32,7 @@ def row_from_conversation(value: Conversation) -> dict[str, Any]:
         "system_prompt": storable(value.system_prompt),
         "sampling": json_text(value.sampling),
         "active_leaf_id": value.active_leaf_id,
+        "overflow": value.overflow.value,
     }
 
 
@@ -48,6 +51,7 @@ def message_from_row(row: Mapping[str, Any]) -> Message:
         model=row["model"],
         token_ids=ids_from_bytes(row["token_ids"]),
         timings=json.loads(row["timings"]),
+        seen=Seen(**json.loads(row["seen"])),
     )
 
 
@@ -74,7 +78,13 @@ def writing_from_message(value: Message) -> dict[str, Any]:
         "model": storable(value.model),
         "token_ids": bytes_from_ids(value.token_ids),
         "timings": json_text(value.timings),
+        "seen": json_text(seen_as_json(value.seen)),
     }
+
+
+def seen_as_json(value: Seen) -> dict[str, Any]:
+    """Only what differs from an empty one: most messages saw nothing."""
+    return {name: each for name, each in asdict(value).items() if each}
 
 
 def storable(text: str) -> str:

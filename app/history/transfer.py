@@ -135,6 +135,7 @@ def _with_new_ids(tree: Tree) -> Tree:
                 message_id=new[message.message_id],
                 conversation_id=conversation_id,
                 parent_id=None if message.parent_id is None else new[message.parent_id],
+                seen=replace(message.seen, first_id=new.get(message.seen.first_id, "")),
             )
             for message in messages
         ),

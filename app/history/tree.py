@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, TypeVar
 
-from app.chat.message import Conversation, Message, MessageState, Role
-from app.history.rows import bytes_from_ids, json_text, storable
+from app.chat.message import Conversation, Message, MessageState, Overflow, Role, Seen
+from app.history.rows import bytes_from_ids, json_text, seen_as_json, storable
 from engine.errors import HistoryError, InvalidParams
 from engine.metrics import Timings
 from engine.sampling_params import SamplingParams, with_changes
@@ -39,6 +39,7 @@ class Tree:
             "system_prompt": conversation.system_prompt,
             "sampling": dict(conversation.sampling),
             "active_leaf_id": conversation.active_leaf_id,
+            "overflow": conversation.overflow.value,
             "messages": [message_as_json(message) for message in self.messages],
         }
 
@@ -84,6 +85,7 @@ def read_tree(found: object, name: str) -> Tree:
         system_prompt=fields.text("system_prompt"),
         sampling=fields.sampling("sampling"),
         active_leaf_id=leaf,
+        overflow=fields.member("overflow", Overflow, Overflow.ASK),
     )
     return Tree(conversation, tuple(messages.values()))
 
@@ -101,6 +103,7 @@ def message_as_json(message: Message) -> dict[str, Any]:
         "model": message.model,
         "token_ids": list(message.token_ids),
         "timings": dict(message.timings),
+        "seen": seen_as_json(message.seen),
         "created_at": message.created_at,
     }
 
@@ -122,6 +125,7 @@ def _read_message(fields: "_Fields", conversation_id: str) -> Message:
         model=fields.text("model"),
         token_ids=fields.token_ids("token_ids"),
         timings=fields.timings("timings"),
+        seen=fields.seen("seen"),
     )
 
 
@@ -197,6 +201,19 @@ class _Fields:
             if not is_right:
                 raise self._wrong(key, f"not possible ({each.name} is no {_KINDS[kind]})")
         return {each.name: value[each.name] for each in known}
+
+    def seen(self, key: str) -> Seen:
+        """What is not given is unknown."""
+        inner = _Fields(self.found.get(key, {}), f"`{key}` of {self._name}")
+        num_tokens = inner.found.get("num_tokens", 0)
+        if type(num_tokens) is not int or not _is_figure(num_tokens):
+            raise inner._wrong("num_tokens", "no number of tokens")
+        return Seen(
+            num_tokens=num_tokens,
+            digest=inner.text("digest"),
+            first_id=inner.text("first_id"),
+            summary=inner.text("summary"),
+        )
 
     def token_ids(self, key: str) -> tuple[int, ...]:
         value = self.found.get(key, [])

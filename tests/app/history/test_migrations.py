@@ -101,3 +101,27 @@ def test_steps_that_were_taken_are_not_taken_again() -> None:
     migrate(tables, [failing, second])
     assert version(tables) == 2
     assert set(tables.table("conversation").columns_dict) == {"id", "colour"}
+
+
+def test_a_conversation_of_the_first_version_has_left_nothing_out(path: Path) -> None:
+    with Database(path, MIGRATIONS[:1]) as database:
+        database.run_sync(
+            lambda db: db.execute(
+                "insert into conversation(id, title, created_at, updated_at, system_prompt,"
+                " sampling) values ('c', '', 0, 0, '', '{}')"
+            )
+        )
+        database.run_sync(
+            lambda db: db.execute(
+                "insert into message(id, conversation_id, depth, role, state, created_at, content)"
+                " values ('m', 'c', 1, 'user', 'done', 0, 'Hello')"
+            )
+        )
+    with Database(path) as database:
+        (conversation,) = database.run_sync(lambda db: list(db.query("select * from conversation")))
+        (message,) = database.run_sync(lambda db: list(db.query("select * from message")))
+        assert (conversation["overflow"], message["seen"]) == ("ask", "{}")
+        found = database.run_sync(
+            lambda db: list(db.query("select * from message_fts where content match 'Hello'"))
+        )
+        assert len(found) == 1

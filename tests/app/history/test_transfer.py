@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from app.chat.message import MessageState, Role
+from app.chat.message import MessageState, Overflow, Role
 from app.history.database import Database
 from app.history.search import search
 from app.history.transfer import ImportReport, export, import_
@@ -225,6 +225,11 @@ MALFORMED: dict[str, tuple[Any, str]] = {
     "token is true": (in_message(token_ids=[True]), "`token_ids`"),
     "token too large": (in_message(token_ids=[2**31]), "`token_ids`"),
     "timings is a text": (in_message(timings="fast"), "`timings`"),
+    "a switch is a word": (in_message(timings={"is_reproducible": "no"}), "is_reproducible"),
+    "what was seen is a list": (in_message(seen=[]), "`seen` of message 2"),
+    "a prompt has no size": (in_message(seen={"num_tokens": "many"}), "`num_tokens`"),
+    "a summary is a number": (in_message(seen={"summary": 3}), "`summary` of `seen`"),
+    "an overflow nobody knows": (in_conversation(overflow="panic"), "`overflow`"),
     "a figure is a word": (in_message(timings={"ttft_ms": "soon"}), "ttft_ms is no figure"),
     "a figure is huge": (in_message(timings={"tpot_ms": 10**400}), "tpot_ms is no figure"),
     "a control is a word": (in_conversation(sampling={"temperature": "hot"}), "`sampling`"),
@@ -243,12 +248,27 @@ async def test_a_malformed_document_is_refused_before_anything_is_written(
     assert await everything(database) == []
 
 
-figures = st.fixed_dictionaries({}, optional={"ttft_ms": st.floats(0, 1e9), "finish": st.text()})
+figures = st.fixed_dictionaries(
+    {},
+    optional={
+        "ttft_ms": st.floats(0, 1e9),
+        "finish": st.text(),
+        "restored_from": st.sampled_from(["ram", "disk"]),
+        "is_reproducible": st.booleans(),
+    },
+)
 samplings = st.fixed_dictionaries(
     {}, optional={"temperature": st.floats(0, 5), "seed": st.integers(0, 2**64 - 1)}
 )
 times = st.floats(min_value=0, max_value=2e9)
 texts = st.text(max_size=40)
+sights = st.fixed_dictionaries(
+    {},
+    optional={
+        "num_tokens": st.integers(1, 10**6),
+        **dict.fromkeys(("digest", "first_id", "summary"), st.text(min_size=1, max_size=40)),
+    },
+)
 
 
 @st.composite
@@ -269,6 +289,7 @@ def conversations(draw: st.DrawFn) -> dict[str, Any]:
                 "model": draw(texts),
                 "token_ids": draw(st.lists(st.integers(-(2**31), 2**31 - 1), max_size=9)),
                 "timings": draw(figures),
+                "seen": draw(sights),
                 "created_at": draw(times),
             }
         )
@@ -280,6 +301,7 @@ def conversations(draw: st.DrawFn) -> dict[str, Any]:
         "system_prompt": draw(texts),
         "sampling": draw(samplings),
         "active_leaf_id": draw(st.sampled_from([each["id"] for each in messages] or [None])),
+        "overflow": draw(st.sampled_from([choice.value for choice in Overflow])),
         "messages": messages,
     }
 
