@@ -11,7 +11,9 @@ from app.paths import Paths
 from app.services import Services
 from engine.async_engine import AsyncEngine
 from engine.backends.base import ModelInfo
+from engine.engine import Engine
 from engine.errors import EngineDead, InglenookError, PromptTooLong
+from engine.kv.store import KVUsage
 from engine.loading import LoadedModel
 from engine.metrics import Timings
 from engine.request import FinishReason, RequestOptions, RequestOutput
@@ -117,8 +119,14 @@ class FakeEngine:
     once unless `is_busy`, and what else is asked is answered by `background_script`.
     """
 
-    def __init__(self, max_request_tokens: int = 4096, script: str | None = None) -> None:
+    def __init__(
+        self,
+        max_request_tokens: int = 4096,
+        script: str | None = None,
+        trained_context: int | None = None,
+    ) -> None:
         self.max_request_tokens = max_request_tokens
+        self.trained_context = trained_context or max_request_tokens
         self.streams: list[FakeStream] = []
         self.background: list[FakeStream] = []
         self.script = script
@@ -126,6 +134,7 @@ class FakeEngine:
         self.is_busy = False
         self.is_dead = False
         self.is_closed = False
+        self.ram_budget = 10**9
         self.held: list[tuple[str, list[int]]] = []
         """By owner, what is in the cells."""
         self.forgotten: list[str] = []
@@ -167,6 +176,25 @@ class FakeEngine:
             owner = stream.options.belonging.owner
             self.held.append((owner, [*stream.prompt, *written]))
 
+    @property
+    def kv_usage(self) -> KVUsage:
+        num_bytes = sum(len(token_ids) for _, token_ids in self.held)
+        return KVUsage(ram_bytes=num_bytes, ram_budget=self.ram_budget, disk_budget=10**10)
+
+    async def limit_kv(self, ram_bytes: int | None, disk_bytes: int) -> None:
+        self.ram_budget = 10**9 if ram_bytes is None else ram_bytes
+
+    def do(
+        self,
+        action: Callable[[Engine], None],
+        done: Callable[[BaseException | None], None] = lambda error: None,
+    ) -> None:
+        action(cast(Engine, self))
+        done(None)
+
+    def forget_all(self) -> None:
+        self.held.clear()
+
     async def forget(self, owner: str, paths: Sequence[Sequence[int]] = ()) -> None:
         assert not any(each.options.belonging.owner == owner for each in self._running)
         self.forgotten.append(owner)
@@ -203,7 +231,7 @@ def fake_chat_model(engine: FakeEngine, template: str = "chatml") -> ChatModel:
         architecture="fake",
         num_parameters=1,
         quantization="none",
-        trained_context=engine.max_request_tokens,
+        trained_context=engine.trained_context,
         num_bytes=1,
         kv_bytes_per_token=1,
         chat_template=chosen.source,
@@ -221,7 +249,10 @@ class FakeModelServices(Services):
     def __init__(self, paths: Paths, engine: FakeEngine, template: str = "chatml") -> None:
         super().__init__(paths)
         self.engine = engine
+        self.max_request_tokens = engine.max_request_tokens
         self._template = template
 
     async def _load_model(self) -> ChatModel:
+        self._config = self.settings.engine_config(self.paths.models)
+        self.engine.max_request_tokens = self.settings.context_tokens or self.max_request_tokens
         return fake_chat_model(self.engine, self._template)

@@ -1,6 +1,7 @@
 """One turn of a chat, end to end, without a page.
 
     text -> prompt (ledger) -> stored (history) -> engine -> thinking | answer -> stored
+                                              (a summary comes first if turns no longer fit)
 
 The user's message is in the database before the model sees it, and what the model has written so
 far follows every half second, so that whatever ends the app ends no more than that.
@@ -8,18 +9,21 @@ far follows every half second, so that whatever ends the app ends no more than t
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from time import monotonic
 
 from app.chat.belonging import request_options
 from app.chat.chat_model import ChatModel
+from app.chat.draft import NEWEST, Draft
 from app.chat.message import Conversation, Message, MessageState, Role
+from app.chat.prompts import Prompt, make_prompt
+from app.chat.summary import summarise
 from app.chat.turns import Turn
 from app.history.conversations import Conversations
 from app.settings import Settings
 from engine.async_engine import OutputStream
-from engine.errors import HistoryError, InglenookError, NotFound, PromptTooLong, UsageError
+from engine.errors import HistoryError, InglenookError, NotFound, UsageError
 from engine.metrics import Timings
 from engine.request import FinishReason, RequestOptions, RequestOutput
 from engine.sampling_params import SamplingParams, with_changes
@@ -33,27 +37,39 @@ NOT_SAVED = "This answer is not stored yet: "
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """One moment of an answer that is being written."""
+    """One moment of an answer that is being written.
+
+    `doing` is a sentence about what comes before it, or empty.
+    """
 
     message: Message
     num_prompt_tokens: int
     num_prompt_tokens_read: int
+    doing: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
     """Who is to answer, what it reads, and how it chooses its words.
 
-    `prompt` is the `path` of what was said under the conversation's system prompt and clock.
+    `prompt` is the `path` of what is sent under the conversation's system prompt and clock.
     """
 
     model: ChatModel
-    prompt: list[int]
+    made: Prompt
     params: SamplingParams
     options: RequestOptions
-    path: tuple[Turn, ...]
     system_prompt: str
     clock: float
+
+    @property
+    def prompt(self) -> list[int]:
+        """Empty as long as a summary must come first."""
+        return self.made.token_ids
+
+    @property
+    def path(self) -> tuple[Turn, ...]:
+        return self.made.turns
 
 
 class Writing:
@@ -64,7 +80,9 @@ class Writing:
 
     def __init__(self, message: Message, question: Question) -> None:
         self.question = question
+        self.doing = ""
         self._message = replace(message, model=question.model.name)
+        self.ask(question.made)
         self._splitter = question.model.splitter()
         self._thinking: list[str] = []
         self._content: list[str] = []
@@ -75,7 +93,7 @@ class Writing:
 
     @property
     def answer(self) -> Answer:
-        return Answer(self.message, len(self.question.prompt), self._num_read)
+        return Answer(self.message, len(self.question.prompt), self._num_read, self.doing)
 
     @property
     def message(self) -> Message:
@@ -100,6 +118,18 @@ class Writing:
         self._is_stopped = True
         if self.stream is not None:
             self.stream.abort()
+
+    def ask(self, prompt: Prompt) -> None:
+        """From now on this is what the model reads for it."""
+        seen = prompt.seen
+        if seen.first_id == NEWEST:
+            # It was named before it was stored.
+            seen = replace(seen, first_id=self._message.parent_id or "")
+        self.question = replace(self.question, made=prompt)
+        self._message = replace(self._message, seen=seen)
+
+    def tell(self, doing: str) -> None:
+        self.doing = doing
 
     def add(self, output: RequestOutput) -> None:
         self._num_read = max(self._num_read, output.num_prompt_tokens_read)
@@ -167,8 +197,7 @@ class ChatSession:
             raise UsageError("There is nothing to send: write a message first.")
         conversation = await self._conversations.get(conversation_id)
         path = await self._conversations.messages(conversation_id)
-        said = [*map(Turn.of, path), Turn(Role.USER, text)]
-        question = await self._question(conversation, said)
+        question = await self._question(conversation, path, path, text)
         # Named, so that it stands where the prompt was made for even if another branch is shown.
         parent_id = path[-1].message_id if path else None
         turn = await self._conversations.begin_turn(conversation_id, text, parent_id)
@@ -177,12 +206,13 @@ class ChatSession:
     async def plan_again(self, conversation_id: str) -> Writing:
         """Another answer to the last message of the user, beside the one that is there."""
         conversation = await self._conversations.get(conversation_id)
-        path = await self._conversations.messages(conversation_id)
+        shown = await self._conversations.messages(conversation_id)
+        path = list(shown)
         while path and path[-1].role is not Role.USER:
             path.pop()
         if not path:
             raise UsageError("There is nothing to answer again: write a message first.")
-        question = await self._question(conversation, [*map(Turn.of, path)])
+        question = await self._question(conversation, path, shown)
         message = await self._conversations.begin_answer(conversation_id, path[-1].message_id)
         return Writing(message, question)
 
@@ -201,18 +231,38 @@ class ChatSession:
         await self._store(writing)
 
     async def _write(self, writing: Writing) -> None:
-        question = writing.question
+        if writing.question.made.gap is not None:
+            await self._sum_up(writing)
+            if writing.is_over:
+                return
         saved = monotonic()
-        engine = question.model.loaded.engine
-        with engine.submit(question.prompt, question.params, question.options) as stream:
-            writing.stream = stream
-            if writing.is_stopped:
-                stream.abort()
+        with self._submit(writing, writing.question.prompt, writing.question.params) as stream:
             async for output in stream:
                 writing.add(output)
                 if output.text and not writing.is_over and monotonic() - saved >= SAVE_INTERVAL_S:
                     await self._save_partial(writing)
                     saved = monotonic()
+
+    async def _sum_up(self, writing: Writing) -> None:
+        """Complete the prompt with a summary of the oldest turns; a stop ends the answer."""
+        gap = writing.question.made.gap
+        assert gap is not None
+        summary = await summarise(
+            gap, lambda prompt, params: self._submit(writing, prompt, params), writing.tell
+        )
+        if summary is None:
+            writing.end(MessageState.STOPPED, FinishReason.ABORT.value)
+            return
+        writing.ask(await gap.closed(summary))
+        writing.tell("")
+
+    def _submit(self, writing: Writing, prompt: list[int], params: SamplingParams) -> OutputStream:
+        question = writing.question
+        stream = question.model.loaded.engine.submit(prompt, params, question.options)
+        writing.stream = stream
+        if writing.is_stopped:
+            stream.abort()
+        return stream
 
     async def _save_partial(self, writing: Writing) -> None:
         message = writing.message
@@ -259,23 +309,25 @@ class ChatSession:
             # Also when an earlier try that was cut short has stored it after all.
             logger.warning("an answer was not stored at the end: %s", error)
 
-    async def _question(self, conversation: Conversation, path: list[Turn]) -> Question:
+    async def _question(
+        self,
+        conversation: Conversation,
+        path: Sequence[Message],
+        shown: Sequence[Message],
+        text: str | None = None,
+    ) -> Question:
         """Raises what stands in the way of an answer, before anything is stored."""
         settings = self._settings()
         params = with_changes(settings.sampling, conversation.sampling)
         model = await self._model()
-        prompt = await model.prompt(path, conversation.system_prompt, conversation.created_at)
-        limit = model.loaded.engine.max_request_tokens
-        if len(prompt) >= limit:
-            raise PromptTooLong(len(prompt), limit)
+        draft = Draft(model, conversation, path, text)
         return Question(
             model=model,
-            prompt=prompt,
+            made=await make_prompt(draft, shown, params.max_tokens),
             params=params,
             options=request_options(
                 conversation.conversation_id, is_reproducible=settings.reproducible
             ),
-            path=tuple(path),
             system_prompt=conversation.system_prompt,
             clock=conversation.created_at,
         )

@@ -1,0 +1,138 @@
+"""A conversation that is to be answered, and the turns of it that are sent."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from app.chat.chat_model import ChatModel
+from app.chat.context import Piece, Pieces, scaled
+from app.chat.message import Conversation, Message, Role
+from app.chat.turns import Turn
+from engine.errors import PromptTooLong
+from engine.tokenizer import Tokenizer
+
+NEWEST = "newest"
+"""The id of a message that is not stored yet."""
+SUMMARY_LEAD = "What was said before, in short:\n"
+# Marks and line ends that a template puts around each message, about.
+MARKS_AROUND_MESSAGE = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A conversation that is to be answered: `path` from its root, and what is said after it."""
+
+    model: ChatModel
+    conversation: Conversation
+    path: Sequence[Message]
+    text: str | None = None
+
+    def lead(self, summary: str) -> list[Turn]:
+        """What stands before the first turn that is sent, beside the system prompt."""
+        pinned = [Turn.of(message) for message in self._pinned]
+        return [*pinned, Turn(Role.SYSTEM, SUMMARY_LEAD + summary)] if summary else pinned
+
+    async def encode(self, turns: Sequence[Turn]) -> list[int]:
+        conversation = self.conversation
+        return await self.model.prompt(turns, conversation.system_prompt, conversation.created_at)
+
+    def turns(self, first_id: str = "", summary: str = "") -> tuple[Turn, ...]:
+        """What is sent from the message `first_id` on; everything if that is not here."""
+        newest = [] if self.text is None else [Turn(Role.USER, self.text)]
+        return (*self.lead(summary), *map(Turn.of, self._sent_from(first_id)), *newest)
+
+    async def token_ids(self, first_id: str = "", summary: str = "") -> list[int]:
+        """The prompt that these turns make."""
+        return await self.encode(self.turns(first_id, summary))
+
+    async def pieces(self, num_tokens: int, first_id: str) -> Pieces:
+        """Everything in pieces, if the prompt from `first_id` has `num_tokens`."""
+        tokenizer = self.model.loaded.tokenizer
+        texts = [self.conversation.system_prompt, "" if self.text is None else self.text]
+        sizes, (num_fixed, num_new) = await asyncio.to_thread(
+            _sizes_of, tokenizer, [*self._pinned, *self._said], texts
+        )
+        bounds = [place for place, one in enumerate(self._said) if one.role is Role.USER]
+        pinned = len(self._pinned)
+        groups = [
+            (self._said[begin].message_id, sum(sizes[pinned + begin : pinned + end]))
+            for begin, end in zip(bounds, [*bounds[1:], len(self._said)], strict=True)
+        ]
+        if self.text is not None:
+            groups.append((NEWEST, num_new + MARKS_AROUND_MESSAGE))
+        num_fixed += sum(sizes[:pinned])
+        first = next((n for n, (each, _) in enumerate(groups) if each == first_id), 0)
+        # The part that was sent is known exactly, the rest by the same measure.
+        sent = sum(size for _, size in groups[first:])
+        whole = sum(size for _, size in groups)
+        total = round((num_tokens - num_fixed) * whole / sent) if sent else 0
+        exact = scaled([size for _, size in groups], max(total, 0))
+        return Pieces(
+            [Piece(each, n) for (each, _), n in zip(groups, exact, strict=True)], num_fixed
+        )
+
+    def is_newest_only(self, first_id: str) -> bool:
+        """Nothing more could be left out."""
+        if self.text is not None:
+            return first_id == NEWEST or not self._said
+        return sum(one.role is Role.USER for one in self._sent_from(first_id)) <= 1
+
+    def between(self, pieces: Sequence[Piece]) -> list[tuple[Message, ...]]:
+        """The messages of these pieces, piece by piece."""
+        starts = {piece.first_id for piece in pieces}
+        groups: list[list[Message]] = []
+        is_in = False
+        for message in self._said:
+            if message.role is Role.USER:
+                is_in = message.message_id in starts
+                if is_in:
+                    groups.append([])
+            if is_in:
+                groups[-1].append(message)
+        return [tuple(group) for group in groups]
+
+    def check(self, token_ids: Sequence[int]) -> None:
+        """Raises PromptTooLong for what the engine would refuse."""
+        limit = self.model.loaded.engine.max_request_tokens
+        if len(token_ids) >= limit:
+            raise PromptTooLong(len(token_ids), limit)
+
+    @property
+    def newest_id(self) -> str:
+        if self.text is not None:
+            return NEWEST
+        return next(one.message_id for one in reversed(self.path) if one.role is Role.USER)
+
+    @property
+    def _pinned(self) -> list[Message]:
+        """Instructions that lead the conversation; they stay."""
+        return [one for one in self.path[: self._num_leading] if one.role is Role.SYSTEM]
+
+    @property
+    def _said(self) -> Sequence[Message]:
+        return self.path[self._num_leading :]
+
+    @property
+    def _num_leading(self) -> int:
+        users = (place for place, one in enumerate(self.path) if one.role is Role.USER)
+        return next(users, len(self.path))
+
+    def _sent_from(self, first_id: str) -> Sequence[Message]:
+        if first_id == NEWEST:
+            return ()
+        places = (n for n, one in enumerate(self._said) if one.message_id == first_id)
+        return self._said[next(places, 0) :]
+
+
+def _sizes_of(
+    tokenizer: Tokenizer, messages: Sequence[Message], texts: Sequence[str]
+) -> tuple[list[int], list[int]]:
+    sizes = [message_size(tokenizer, one) + MARKS_AROUND_MESSAGE for one in messages]
+    return sizes, [len(tokenizer.encode(text)) for text in texts]
+
+
+def message_size(tokenizer: Tokenizer, message: Message) -> int:
+    """Its tokens, without what a template puts around it. Old thinking is not sent again."""
+    if message.token_ids and not message.thinking:
+        return len(message.token_ids)
+    return len(tokenizer.encode(message.content))

@@ -1,0 +1,182 @@
+"""What the model sees: how full its context is, and what an answer was made from."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from app.chat.chat_model import ChatModel
+from app.chat.context import FULL, prompt_limit
+from app.chat.draft import Draft, message_size
+from app.chat.message import Message, Role
+from app.chat.prompts import digest_of, left_out_before
+from app.history.conversations import Conversations
+from app.settings import Settings
+from engine.errors import NotFound, UsageError
+from engine.sampling_params import with_changes
+from engine.tokenizer import Tokenizer
+
+LONGEST_COUNTED = 50_000
+"""Characters of a text that is being written; a longer one is measured by its beginning."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fill:
+    """How much of the context a conversation takes, in tokens.
+
+    `num_used` were sent or written so far, about; `num_typed` are in the box. A prompt may have
+    `limit` beside its answer, and both together `max_tokens`.
+    """
+
+    num_used: int
+    num_typed: int
+    limit: int
+    max_tokens: int
+
+    @property
+    def num_tokens(self) -> int:
+        return self.num_used + self.num_typed
+
+    @property
+    def is_over(self) -> bool:
+        return self.num_tokens > self.limit
+
+    @property
+    def is_near(self) -> bool:
+        return self.num_tokens > FULL * self.limit
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """Text of the prompt, or one control token."""
+
+    text: str
+    is_control: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sight:
+    """The prompt of one answer. `doubt` says why it may have been another one, or is empty."""
+
+    answer: Message
+    stretches: tuple[Stretch, ...]
+    num_tokens: int
+    has_summary: bool
+    doubt: str
+
+
+class Sights:
+    """Looks; changes nothing. Owned by the event loop.
+
+    `model` gives the loaded model, or None as long as there is none.
+    """
+
+    def __init__(
+        self,
+        conversations: Conversations,
+        model: Callable[[], ChatModel | None],
+        settings: Callable[[], Settings],
+    ) -> None:
+        self._conversations = conversations
+        self._model = model
+        self._settings = settings
+
+    async def fill(self, conversation_id: str | None, typed: str) -> Fill | None:
+        """How full it is with what is typed; None: there is no model, or the chat is gone."""
+        model = self._model()
+        if model is None:
+            return None
+        settings = self._settings()
+        params = settings.sampling
+        tokenizer = model.loaded.tokenizer
+        if conversation_id is None:
+            num_used = await asyncio.to_thread(_size, tokenizer, settings.default_system_prompt)
+        else:
+            try:
+                conversation = await self._conversations.get(conversation_id)
+                num_used = await self._num_used(model, conversation_id)
+            except NotFound:
+                return None
+            params = with_changes(params, conversation.sampling)
+        max_tokens = model.loaded.engine.max_request_tokens
+        return Fill(
+            num_used=num_used,
+            num_typed=await asyncio.to_thread(_size, tokenizer, typed),
+            limit=prompt_limit(max_tokens, params.max_tokens),
+            max_tokens=max_tokens,
+        )
+
+    async def saw(self, answer_id: str) -> Sight:
+        """The prompt of an answer, built anew. Raises NotFound, and what a template refuses."""
+        path = await self._conversations.path(answer_id)
+        answer = path[-1]
+        if answer.role is not Role.ASSISTANT:
+            raise UsageError("Only an answer was made from a prompt: choose one.")
+        model = self._model()
+        if model is None:
+            raise UsageError("The model is not loaded yet: ask again in a moment.")
+        conversation = await self._conversations.get(answer.conversation_id)
+        seen = answer.seen
+        # The summary may stand with an earlier answer.
+        known = left_out_before(path) if seen.digest else seen
+        draft = Draft(model, conversation, path[:-1])
+        token_ids = await draft.token_ids(seen.first_id, known.summary)
+        return Sight(
+            answer=answer,
+            stretches=await asyncio.to_thread(_stretches, model.loaded.tokenizer, token_ids),
+            num_tokens=len(token_ids),
+            has_summary=bool(known.summary),
+            doubt=_doubt(answer, model.name, digest_of(token_ids)),
+        )
+
+    async def _num_used(self, model: ChatModel, conversation_id: str) -> int:
+        """From the newest answer, which knows; otherwise everything is counted."""
+        for message in reversed(await self._conversations.messages(conversation_id, limit=2)):
+            if message.seen.num_tokens and message.model == model.name:
+                size = await asyncio.to_thread(message_size, model.loaded.tokenizer, message)
+                return message.seen.num_tokens + size
+        conversation = await self._conversations.get(conversation_id)
+        path = await self._conversations.messages(conversation_id)
+        held = left_out_before(path)
+        draft = Draft(model, conversation, path, "?")
+        return len(await draft.token_ids(held.first_id, held.summary))
+
+
+def _doubt(answer: Message, model_name: str, digest: str) -> str:
+    if answer.seen.digest == digest:
+        return ""
+    today = "what follows is how it would be asked today"
+    if not answer.seen.digest:
+        return f"What this answer was made from was not recorded; {today}."
+    if answer.model != model_name:
+        return (
+            f"This answer was written by {answer.model}, and {model_name} is loaded, which reads"
+            f" other tokens; {today}."
+        )
+    return (
+        "The exact prompt can no longer be built, because the system prompt, the model's file or"
+        f" its chat template has changed since; {today}."
+    )
+
+
+def _size(tokenizer: Tokenizer, text: str) -> int:
+    counted = text[:LONGEST_COUNTED]
+    num_tokens = len(tokenizer.encode(counted)) if counted else 0
+    return num_tokens * len(text) // len(counted) if counted else 0
+
+
+def _stretches(tokenizer: Tokenizer, token_ids: Sequence[int]) -> tuple[Stretch, ...]:
+    """The prompt as text, with its control tokens apart."""
+    controls = {token.token_id: token.text for token in tokenizer.control_tokens.values()}
+    stretches: list[Stretch] = []
+    pending = b""
+    for token_id in token_ids:
+        if (control := controls.get(token_id)) is None:
+            pending += tokenizer.token_bytes(token_id)
+            continue
+        if pending:
+            stretches.append(Stretch(pending.decode(errors="replace"), False))
+        stretches.append(Stretch(control, True))
+        pending = b""
+    if pending:
+        stretches.append(Stretch(pending.decode(errors="replace"), False))
+    return tuple(stretches)
