@@ -8,6 +8,7 @@ Nothing is opened before it is asked for, so that a command pays only for what i
 
 import asyncio
 import logging
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 
@@ -17,15 +18,17 @@ from app.chat.chat_model import ChatModel, load_chat_model
 from app.chat.idle import IdleWork
 from app.chat.jobs import Jobs
 from app.chat.session import ChatSession
+from app.chat.sight import Sights
 from app.history.conversations import Conversations
 from app.history.database import Database
 from app.history.programs import Programs
+from app.memory import Memory, memory_of
 from app.models.local import find_model
 from app.models.starter import starter_model
 from app.paths import Paths
 from app.settings import Settings, load_settings, save_settings
 from engine.config import EngineConfig
-from engine.errors import HistoryError, InglenookError, ModelNotFound
+from engine.errors import HistoryError, InglenookError, ModelNotFound, UsageError
 
 logger = logging.getLogger(__name__)
 
@@ -45,6 +48,7 @@ class Services:
         """Where the app is reached; set before the page is built."""
         self._loading: asyncio.Future[ChatModel] | None = None
         self._keeps_kv = False
+        self._config: EngineConfig | None = None
         self._forgetting: set[asyncio.Task[None]] = set()
 
     @property
@@ -75,6 +79,10 @@ class Services:
     @cached_property
     def session(self) -> ChatSession:
         return ChatSession(self.conversations, self.chat_model, lambda: self.settings)
+
+    @cached_property
+    def sights(self) -> Sights:
+        return Sights(self.conversations, lambda: self.loaded_model, lambda: self.settings)
 
     @cached_property
     def jobs(self) -> Jobs:
@@ -138,12 +146,72 @@ class Services:
         return model
 
     async def _load_model(self) -> ChatModel:
-        config = EngineConfig(
-            model_path=self.model_path,
-            context_tokens=self.settings.context_tokens,
-            kv_folder=self.paths.kv if self._keeps_kv else None,
+        self._config = self._engine_config()
+        return await asyncio.to_thread(load_chat_model, self._config)
+
+    def _engine_config(self) -> EngineConfig:
+        return self.settings.engine_config(
+            self.model_path, self.paths.kv if self._keeps_kv else None
         )
-        return await asyncio.to_thread(load_chat_model, config)
+
+    @property
+    def memory(self) -> Memory | None:
+        """What the loaded model takes; None as long as there is none."""
+        model = self.loaded_model
+        if model is None or self._config is None:
+            return None
+        return memory_of(model.loaded, self._config)
+
+    async def reload_model(self) -> None:
+        """Load the model again, with the settings as they are now.
+
+        Refused while it is answering. Raises the sentence that says why it cannot be loaded.
+        """
+        if self._loading is not None:
+            await asyncio.wait([self._loading])
+        if any(self.activity().values()):
+            raise UsageError(
+                "The model is answering: wait for the end of the answer or stop it, and then load"
+                " the model again."
+            )
+        self._loading = asyncio.ensure_future(self._reload(self.loaded_model))
+        await self.chat_model()
+
+    async def _reload(self, old: ChatModel | None) -> ChatModel:
+        if old is not None:
+            # First of all: the memory of two would not fit.
+            await asyncio.to_thread(old.close)
+        return await self._load()
+
+    async def limit_kv(self, ram_bytes: int | None, disk_bytes: int) -> None:
+        """Let new budgets hold from now on, and at the next start."""
+        self.save_settings(replace(self.settings, kv_ram_bytes=ram_bytes, kv_disk_bytes=disk_bytes))
+        if self.loaded_model is not None:
+            await self.loaded_model.loaded.engine.limit_kv(ram_bytes, disk_bytes)
+
+    async def forget_kv(self) -> None:
+        """Delete all that was read and kept, in memory and on the disk. Not while it answers."""
+        if any(self.activity().values()):
+            raise UsageError(
+                "The model is answering: wait for the end of the answer or stop it, and then"
+                " delete what is stored."
+            )
+        if self.loaded_model is None:
+            return
+        loop = asyncio.get_running_loop()
+        answer: asyncio.Future[None] = loop.create_future()
+
+        def settle(error: BaseException | None) -> None:
+            if error is None:
+                answer.set_result(None)
+            else:
+                answer.set_exception(error)
+
+        def done(error: BaseException | None) -> None:
+            loop.call_soon_threadsafe(settle, error)
+
+        self.loaded_model.loaded.engine.do(lambda engine: engine.forget_all(), done)
+        await answer
 
     async def _retain(self, model: ChatModel) -> None:
         """Remove the KV of what was deleted while this model was not there to hear of it."""

@@ -7,8 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from app.private_file import write_private
+from engine.config import DEFAULT_KV_DISK_BYTES, EngineConfig
 from engine.errors import HomeError, InvalidParams
 from engine.sampling_params import SamplingParams, with_changes
+
+WHOLE = ("max_batch_tokens", "kv_disk_bytes")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,11 +21,17 @@ class Settings:
     `model` is a path to a GGUF file, or empty for the starter model; `context_tokens` None lets
     the engine choose. `reproducible`: a chat's answer does not depend on what was held, at the
     price of being computed alone. `automatic_titles`: the model names new conversations; the
-    starter model never does, since it names them badly.
+    starter model never does, since it names them badly. `threads`, `max_batch_tokens`, `kv_type`,
+    `kv_ram_bytes` and `kv_disk_bytes` are those of `EngineConfig`.
     """
 
     model: str = ""
     context_tokens: int | None = None
+    threads: int | None = None
+    max_batch_tokens: int = 512
+    kv_type: str = "auto"
+    kv_ram_bytes: int | None = None
+    kv_disk_bytes: int = DEFAULT_KV_DISK_BYTES
     default_system_prompt: str = "You are a helpful assistant."
     default_sampling: Mapping[str, Any] = field(default_factory=dict)
     reproducible: bool = False
@@ -31,6 +40,19 @@ class Settings:
     @property
     def sampling(self) -> SamplingParams:
         return with_changes(SamplingParams(), self.default_sampling)
+
+    def engine_config(self, model_path: Path, kv_folder: Path | None = None) -> EngineConfig:
+        """How a model is loaded under these choices. Raises InvalidParams."""
+        return EngineConfig(
+            model_path=model_path,
+            context_tokens=self.context_tokens,
+            threads=self.threads,
+            max_batch_tokens=self.max_batch_tokens,
+            kv_type=self.kv_type,
+            kv_ram_bytes=self.kv_ram_bytes,
+            kv_disk_bytes=self.kv_disk_bytes,
+            kv_folder=kv_folder,
+        )
 
 
 def load_settings(path: Path) -> Settings:
@@ -71,10 +93,12 @@ def _from_json(values: object) -> Settings:
     known = {item.name for item in fields(Settings)}
     # A newer version may have written more; what it wrote is not ours to judge.
     settings = Settings(**{name: value for name, value in values.items() if name in known})
-    tokens = settings.context_tokens
+    optional = ("context_tokens", "threads", "kv_ram_bytes")
     for name, is_right in (
         ("model", isinstance(settings.model, str)),
-        ("context_tokens", tokens is None or type(tokens) is int),
+        *((name, type(getattr(settings, name)) in (int, type(None))) for name in optional),
+        *((name, type(getattr(settings, name)) is int) for name in WHOLE),
+        ("kv_type", isinstance(settings.kv_type, str)),
         ("default_system_prompt", isinstance(settings.default_system_prompt, str)),
         ("default_sampling", isinstance(settings.default_sampling, dict)),
         ("reproducible", isinstance(settings.reproducible, bool)),

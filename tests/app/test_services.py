@@ -20,6 +20,7 @@ from engine.errors import (
     InvalidParams,
     ModelNotFound,
     NotFound,
+    UsageError,
 )
 from tests.fakes_model import FakeEngine, FakeModelServices
 from tests.waiting import until
@@ -303,3 +304,61 @@ async def test_nothing_of_a_temporary_chat_is_in_any_file(
     with pytest.raises(NotFound):
         await again.conversations.get(chat)
     await again.close()
+
+
+async def test_the_model_is_loaded_again_with_the_settings_as_they_are(paths: Paths) -> None:
+    services = FakeModelServices(paths, FakeEngine(2000, script="Yes.", trained_context=8000))
+    before = await services.chat_model()
+    services.save_settings(replace(services.settings, context_tokens=4000, threads=2))
+    assert services.memory is not None and services.memory.max_request_tokens == 2000
+    await services.reload_model()
+    after = await services.chat_model()
+    assert after is not before
+    assert services.engine.is_closed
+    assert services.memory is not None
+    assert (services.memory.max_request_tokens, services.memory.config.threads) == (4000, 2)
+    await services.close()
+
+
+async def test_a_model_that_answers_is_not_loaded_again_nor_are_its_words_deleted(
+    paths: Paths,
+) -> None:
+    services = FakeModelServices(paths, FakeEngine())
+    conversation = await services.conversations.create()
+    job = await services.jobs.send(conversation.conversation_id, "Hello")
+    await until(lambda: services.engine.streams)
+    with pytest.raises(UsageError, match="is answering"):
+        await services.reload_model()
+    with pytest.raises(UsageError, match="is answering"):
+        await services.forget_kv()
+    services.engine.streams[0].end("Yes.")
+    await job.finished()
+    assert services.engine.held
+    await services.forget_kv()
+    assert services.engine.held == []
+    await services.close()
+
+
+async def test_a_model_that_could_not_be_loaded_can_be_loaded_after_a_better_choice(
+    paths: Paths,
+) -> None:
+    save_settings(paths.settings, Settings(context_tokens=3))
+    services = FakeModelServices(paths, FakeEngine())
+    with pytest.raises(InvalidParams, match="context_tokens"):
+        await services.chat_model()
+    assert services.memory is None
+    services.save_settings(replace(services.settings, context_tokens=None))
+    await services.reload_model()
+    assert services.model_error == ""
+    await services.close()
+
+
+async def test_budgets_hold_at_once_and_are_kept(paths: Paths) -> None:
+    services = FakeModelServices(paths, FakeEngine())
+    await services.limit_kv(5, 6)
+    await services.chat_model()
+    await services.limit_kv(7, 8)
+    assert services.engine.ram_budget == 7
+    kept = Services(paths).settings
+    assert (kept.kv_ram_bytes, kept.kv_disk_bytes) == (7, 8)
+    await services.close()

@@ -1,0 +1,31 @@
+"""What a context would take, known before it is taken."""
+
+from pathlib import Path
+from typing import Any
+
+from app.memory import Memory
+from engine.config import EngineConfig
+from engine.kv.store import KVUsage
+
+
+def memory(**changes: Any) -> Memory:
+    facts: dict[str, Any] = {
+        "model": "SmolLM2",
+        "config": EngineConfig(model_path=Path("m.gguf")),
+        "num_bytes": 98_000_000,
+        "trained_context": 8192,
+        "kv_bytes_per_token": 23_040,
+        "max_request_tokens": 8192,
+        "usage": KVUsage(ram_bytes=2_304_000, ram_budget=10**9, disk_budget=10**10),
+        "available": 10**9,
+    }
+    return Memory(**facts | changes)
+
+
+def test_the_memory_of_another_type_or_size_is_known_beforehand() -> None:
+    now = memory(config=EngineConfig(model_path=Path("m.gguf"), kv_type="f16"))
+    assert now.bytes_of(1000) == 23_040_000
+    assert now.bytes_of(1000, "q8_0") == 12_240_000
+    assert now.fits(16_384)
+    assert not now.fits(65_536)
+    assert now.fits(32_768, "q8_0")
