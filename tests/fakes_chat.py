@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from app.chat.message import Message, MessageState, Role
+from app.chat.sight import Sight
 from app.history.conversations import Conversations
 from app.history.database import Database
 from app.settings import Settings
@@ -24,6 +25,7 @@ class FakeAnswer:
     message: Message
     num_prompt_tokens: int = PROMPT_TOKENS
     num_prompt_tokens_read: int = PROMPT_TOKENS
+    doing: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,6 +131,16 @@ class FakeJobs:
         job.show(FakeAnswer(message=message))
 
 
+class FakeSights:
+    """Nothing can be said of a model that is not there."""
+
+    async def fill(self, conversation_id: str | None, typed: str) -> None:
+        return None
+
+    async def saw(self, answer_id: str) -> Sight:
+        raise UsageError("The model is not loaded yet: ask again in a moment.")
+
+
 class FakeServices:
     """Everything the page asks for, with its history in `folder`."""
 
@@ -136,6 +148,8 @@ class FakeServices:
         self.database = Database(folder / "history.sqlite3")
         self.conversations = Conversations(self.database)
         self.jobs = FakeJobs(self.conversations)
+        self.sights = FakeSights()
+        self.memory = None
         self.settings = Settings(default_system_prompt="You are a helpful assistant.")
         self.model_name = "SmolLM2 135M Instruct"
         self.is_starter_model = True
@@ -146,6 +160,15 @@ class FakeServices:
 
     def save_settings(self, settings: Settings) -> None:
         self.settings = settings
+
+    async def reload_model(self) -> None:
+        raise UsageError("There is no model to load.")
+
+    async def limit_kv(self, ram_bytes: int | None, disk_bytes: int) -> None:
+        self.settings = replace(self.settings, kv_ram_bytes=ram_bytes, kv_disk_bytes=disk_bytes)
+
+    async def forget_kv(self) -> None:
+        pass
 
     async def tell(
         self,

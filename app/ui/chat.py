@@ -5,14 +5,17 @@ closing or reloading the page changes nothing about the answer.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator
-from dataclasses import dataclass
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable
+from dataclasses import dataclass, replace
 from typing import Any
 
 import gradio as gr
 
-from app.chat.message import Message
+from app.chat.context import DoesNotFit
+from app.chat.message import Message, Overflow
+from app.chat.prompts import left_out_before
 from app.ui.boundary import told, told_on_the_way
+from app.ui.context import Meter, OverflowPanel
 from app.ui.render import live_rows, rows, show_verbatim
 from app.ui.room import Services
 from app.ui.settings import SettingsPanel
@@ -24,6 +27,8 @@ WINDOW = 40
 """Messages shown at first, and added by each "Show earlier messages"."""
 
 STAY_S = 20.0
+TYPING_PAUSE_S = 0.3
+"""A text that is being written is measured this often at most."""
 
 EXAMPLES = (
     "Explain how a fireplace draws air, in three sentences.",
@@ -120,6 +125,8 @@ class Chat:
         self.regenerate = gr.Button(
             "Write another answer", size="sm", visible=False, elem_id="regenerate"
         )
+        self.overflow = OverflowPanel(services)
+        self.meter = Meter()
         self.composer = gr.Textbox(
             elem_id="composer",
             label="Your message",
@@ -145,12 +152,13 @@ class Chat:
         job = self.services.jobs.get(conversation_id) if conversation_id else None
         shown = await self.read(conversation_id, num_shown)
         if job is not None:
-            before = rows(shown.before(job.answer.message))
+            before = shown.before(job.answer.message)
             updates = self._busy(shown)
             async for answer in job.follow():
                 if not self.tabs.is_newest(tab, token):
                     break
-                yield updates | {self.chatbot: before + live_rows(answer)}
+                held = left_out_before([*before, answer.message])
+                yield updates | {self.chatbot: rows(before, held) + live_rows(answer)}
                 updates = {}
             shown = await self.read(conversation_id, num_shown)
         if self.tabs.is_newest(tab, token):
@@ -172,7 +180,7 @@ class Chat:
         return Shown(messages=tuple(messages), num_messages=num_messages)
 
     def _idle(self, shown: Shown) -> Updates:
-        chatbot = gr.update(value=rows(shown.messages))
+        chatbot = gr.update(value=rows(shown.messages, left_out_before(shown.messages)))
         if not shown.messages:
             # Said anew each time: the model is loaded while the page is there already.
             chatbot["placeholder"] = welcome(self.services)
@@ -190,15 +198,15 @@ class Chat:
         }
 
     @told
-    async def send(
-        self, text: str, conversation_id: str | None, *choices: Any
-    ) -> tuple[Any, Any, Any]:
-        """Hand the text to a job; a first message makes its conversation, which is remembered."""
+    async def send(self, text: str, conversation_id: str | None, *choices: Any) -> list[Any]:
+        """Hand the text to a job; a first message makes its conversation, which is remembered.
+
+        What does not fit stays in the box, and the user is asked. Gives values for `sent`.
+        """
         if not text.strip():
-            return gr.skip(), gr.skip(), gr.skip()
+            return [gr.skip(), gr.skip(), gr.skip(), *self.overflow.hide()]
         if conversation_id is not None:
-            await self.services.jobs.send(conversation_id, text)
-            return gr.update(value=""), conversation_id, conversation_id
+            return await self._try(self.services.jobs.send(conversation_id, text), conversation_id)
         prompt, sampling = self.settings.changes(choices)
         conversations = self.services.conversations
         made = await conversations.create(system_prompt=prompt, sampling=sampling)
@@ -207,16 +215,67 @@ class Chat:
         except InglenookError:
             await conversations.purge(made.conversation_id)
             raise
-        return gr.update(value=""), made.conversation_id, made.conversation_id
+        return ["", made.conversation_id, made.conversation_id, *self.overflow.hide()]
 
     async def send_example(
         self, example: gr.SelectData, conversation_id: str | None, *choices: Any
-    ) -> tuple[Any, Any, Any]:
+    ) -> list[Any]:
         return await self.send(example.value["text"], conversation_id, *choices)
 
     @told
-    async def answer_again(self, conversation_id: str) -> None:
-        await self.services.jobs.regenerate(conversation_id)
+    async def answer_again(self, conversation_id: str) -> list[Any]:
+        """Gives values for `sent`."""
+        return [
+            gr.skip(),
+            *(await self._try(self.services.jobs.regenerate(conversation_id), conversation_id))[1:],
+        ]
+
+    @told
+    async def leave_out(self, text: str, conversation_id: str) -> list[Any]:
+        return await self._decide(Overflow.DROP, text, conversation_id)
+
+    @told
+    async def sum_up(self, text: str, conversation_id: str) -> list[Any]:
+        return await self._decide(Overflow.SUMMARISE, text, conversation_id)
+
+    @told
+    async def enlarge(self, context_tokens: int, text: str, conversation_id: str) -> list[Any]:
+        """Take a larger context, which loads the model again, and go on with what was asked."""
+        services = self.services
+        services.save_settings(replace(services.settings, context_tokens=context_tokens))
+        await services.reload_model()
+        return await self._go_on(text, conversation_id)
+
+    async def _decide(self, choice: Overflow, text: str, conversation_id: str) -> list[Any]:
+        """Remember the choice and go on with what was asked."""
+        await self.services.conversations.set_overflow(conversation_id, choice)
+        return await self._go_on(text, conversation_id)
+
+    async def _go_on(self, text: str, conversation_id: str) -> list[Any]:
+        # Without a text it was another answer that did not fit.
+        if text.strip():
+            return await self._try(self.services.jobs.send(conversation_id, text), conversation_id)
+        again = self.services.jobs.regenerate(conversation_id)
+        return [gr.skip(), *(await self._try(again, conversation_id))[1:]]
+
+    async def _try(self, starting: Awaitable[object], conversation_id: str) -> list[Any]:
+        """Values for `sent`: an empty box, or the question what to do."""
+        try:
+            await starting
+        except DoesNotFit as error:
+            return [gr.skip(), gr.skip(), gr.skip(), *self.overflow.ask(error.outlook)]
+        return ["", conversation_id, conversation_id, *self.overflow.hide()]
+
+    async def measure(self, text: str, conversation_id: str | None) -> Any:
+        """How full the context is; nothing at all when that cannot be said."""
+        try:
+            return self.meter.show(await self.services.sights.fill(conversation_id, text))
+        except InglenookError:
+            return self.meter.show(None)
+
+    async def measure_typing(self, text: str, conversation_id: str | None) -> Any:
+        await asyncio.sleep(TYPING_PAUSE_S)
+        return await self.measure(text, conversation_id)
 
     @told
     async def stop(self, conversation_id: str | None) -> None:

@@ -10,6 +10,7 @@ from app.ui.boundary import told
 from app.ui.chat import WINDOW, Chat
 from app.ui.machine import MachinePanel
 from app.ui.room import Services
+from app.ui.saw import SawPanel
 from app.ui.settings import SettingsPanel
 from app.ui.sidebar import Header, Sidebar
 from engine.errors import NotFound
@@ -46,7 +47,10 @@ def build(services: Services) -> gr.Blocks:
         page.lists()
         page.names_and_deletes()
         page.chats()
+        page.outgrows()
         page.chooses()
+        page.keeps()
+        page.looks()
     return blocks
 
 
@@ -82,15 +86,28 @@ class Page:
         with gr.Column(elem_id="middle", scale=1):
             self.header = Header(services)
             self.chat = Chat(services, self.settings)
+        self.saw = SawPanel(services)
         heading = [self.header.row, self.header.title]
-        self.opening = [self.conversation, self.num_shown, *heading, *self.settings.outputs]
+        self.opening = [
+            self.conversation,
+            self.num_shown,
+            *heading,
+            *self.settings.outputs,
+            *self.chat.overflow.outputs,
+        ]
 
     @told
     async def open(self, conversation_id: str | None) -> tuple[Any, ...]:
         """Values for `opening`; an id that is gone opens a new chat."""
         found = await self._find(conversation_id)
         found_id = found.conversation_id if found else None
-        return found_id, WINDOW, *self.header.show(found), *self.settings.show(found)
+        return (
+            found_id,
+            WINDOW,
+            *self.header.show(found),
+            *self.settings.show(found),
+            *self.chat.overflow.hide(),
+        )
 
     async def arrive(self, last_id: str | None, conversation_id: str | None) -> tuple[Any, ...]:
         """As `open`, for a tab that loads; who was quick may have begun a conversation."""
@@ -127,6 +144,8 @@ class Page:
         self._refreshing(opened.failure, ACTING)
         marked = [self.conversation, sidebar.list]
         self._then_open(sidebar.new.click(lambda: (None, None), None, marked, **ACTING))
+        begun = sidebar.temporary.click(sidebar.begin_temporary, None, marked, **ACTING)
+        self._then_open(begun)
         self._refreshing(sidebar.search.change, WHILE_TYPING)
 
     def names_and_deletes(self) -> None:
@@ -145,15 +164,51 @@ class Page:
 
     def chats(self) -> None:
         chat, conversation, choices = self.chat, self.conversation, self.settings.choices
-        sent = [chat.composer, conversation, self.last]
         given = [chat.composer, conversation, *choices]
-        self._then_answer(chat.composer.submit(chat.send, given, sent, **ACTING))
+        self._then_answer(chat.composer.submit(chat.send, given, self._sent, **ACTING))
         given = [conversation, *choices]
-        self._then_answer(chat.chatbot.example_select(chat.send_example, given, sent, **ACTING))
+        chosen = chat.chatbot.example_select(chat.send_example, given, self._sent, **ACTING)
+        self._then_answer(chosen)
         chat.composer.stop(chat.stop, conversation, None, **ACTING)
-        self._then_follow(chat.regenerate.click(chat.answer_again, conversation, None, **ACTING))
+        again = chat.regenerate.click(chat.answer_again, conversation, self._sent, **ACTING)
+        self._then_follow(again)
         more = self.num_shown
         self._then_follow(chat.earlier.click(lambda shown: shown + WINDOW, more, more, **ACTING))
+
+    def outgrows(self) -> None:
+        """What is done with a conversation that no longer fits, and how full it is."""
+        chat, panel = self.chat, self.chat.overflow
+        given = [chat.composer, self.conversation]
+        for button, decide in ((panel.drop, chat.leave_out), (panel.summarise, chat.sum_up)):
+            decided = button.click(decide, given, self._sent, **ACTING)
+            chosen = [self.conversation], self.settings.overflow
+            decided.success(self.show_choice, *chosen, **ACTING)
+            self._then_answer(decided)
+        begun = panel.larger.click(panel.loading, panel.larger_tokens, panel.outputs, **ACTING)
+        given = [panel.larger_tokens, *given]
+        enlarged = begun.success(chat.enlarge, given, self._sent, **ACTING)
+        enlarged.failure(panel.hide, None, panel.outputs, **ACTING)
+        self._then_answer(enlarged)
+        panel.cancel.click(panel.hide, None, panel.outputs, **ACTING)
+        typed = [chat.composer, self.conversation]
+        # Not `input`: the library knows only keys by that, and no pasted text.
+        chat.composer.change(chat.measure_typing, typed, chat.meter.bar, **WHILE_TYPING)
+
+    def looks(self) -> None:
+        """What an answer was made from."""
+        saw = self.saw
+        saw.asked.change(saw.open, saw.asked, saw.outputs, **ACTING)
+        saw.close.click(saw.shut, None, [*saw.outputs, saw.asked], **ACTING)
+
+    @told
+    async def show_choice(self, conversation_id: str | None) -> Any:
+        """What was decided once stands in the settings, where it can be changed."""
+        return self.settings.show_overflow(await self._find(conversation_id))
+
+    @property
+    def _sent(self) -> list[Any]:
+        chat = self.chat
+        return [chat.composer, self.conversation, self.last, *chat.overflow.outputs]
 
     def chooses(self) -> None:
         settings = self.settings
@@ -166,8 +221,34 @@ class Page:
         taken = settings.preset.input(settings.take_preset, kept, settings.sampling, **ACTING)
         taken.success(settings.save, given, None, **ACTING)
         settings.keep.click(settings.keep_choices, settings.choices, settings.kept, **ACTING)
-        context = self.machine.context
-        context.input(self.machine.keep_context, context, context, **ACTING)
+        when_full = [self.conversation, settings.overflow]
+        settings.overflow.input(settings.save_overflow, when_full, None, **ACTING)
+
+    def keeps(self) -> None:
+        """Memory, its figures, and how all answers are given."""
+        machine = self.machine
+        machine.memory.expand(machine.open, None, machine.opened, **ACTING)
+        machine.memory.expand(lambda: gr.Timer(active=True), None, machine.timer, **ACTING)
+        machine.memory.collapse(lambda: gr.Timer(active=False), None, machine.timer, **ACTING)
+        machine.timer.tick(machine.look, None, machine.figures, **ACTING)
+        for dropdown in (machine.context, machine.kv_type):
+            dropdown.input(machine.keep_for_loading, machine.at_load, machine.pending, **ACTING)
+        for number in (machine.threads, machine.batch):
+            for event in (number.blur, number.submit):
+                event(machine.keep_for_loading, machine.at_load, machine.pending, **ACTING)
+        for number in machine.budgets:
+            for event in (number.blur, number.submit):
+                event(machine.limit, machine.budgets, machine.figures, **ACTING)
+        loaded = [*machine.pending, *machine.figures]
+        loading = machine.reload.click(
+            lambda: "Loading the model…", None, machine.reload_note, **ACTING
+        )
+        loading.success(machine.load_again, None, loaded, **ACTING)
+        machine.forget.click(machine.forget_all, None, machine.figures, **ACTING)
+        machine.answers.expand(machine.show_switches, None, machine.switches, **ACTING)
+        reproducible, titles = machine.switches
+        reproducible.input(machine.keep_reproducible, reproducible, None, **ACTING)
+        titles.input(machine.keep_titles, titles, None, **ACTING)
 
     def _refreshing(self, event: Any, how: dict[str, Any]) -> None:
         sidebar = self.sidebar
@@ -176,7 +257,9 @@ class Page:
 
     def _then_follow(self, event: Any) -> None:
         given = [self.conversation, self.num_shown]
-        event.success(self.chat.follow, given, self.chat.outputs, **FOLLOWING)
+        followed = event.success(self.chat.follow, given, self.chat.outputs, **FOLLOWING)
+        typed = [self.chat.composer, self.conversation]
+        followed.then(self.chat.measure, typed, self.chat.meter.bar, **ACTING)
         self._refreshing(event.success, ACTING)
 
     def _then_open(self, event: Any) -> None:

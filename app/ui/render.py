@@ -5,12 +5,13 @@ types. The page's script spells them back when a row is copied, so a copy is the
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import fields
 from typing import Any
 from urllib.parse import urlsplit
 
-from app.chat.message import Message, MessageState, Role
+from app.chat.message import Message, MessageState, Role, Seen
+from app.ui.amounts import milliseconds
 from app.ui.fences import parts
 from app.ui.room import Answer
 from engine.metrics import Timings
@@ -40,6 +41,10 @@ SPAN = re.compile(r"(?<![`\\])(?P<ticks>`+)(?!`)[^\n]+?(?<!`)(?P=ticks)(?!`)")
 NO_SPAN_AFTER = re.compile(r"(?:(?:://|www\.)\S*|~)\Z", re.IGNORECASE)
 FORMULA_EDGE = re.compile(r"\$\$|\\[()\[\]]")
 TABLE = re.compile(r"^[ \t>|:]*-[ \t|:-]*$", re.MULTILINE)
+
+NOTHING_LEFT_OUT = Seen()
+SAW = "#saw-"
+"""Before the id of an answer, it makes the address that the page's script knows."""
 
 NOTES = {
     MessageState.STOPPED: "Stopped",
@@ -104,9 +109,25 @@ def _host(url: str) -> str:
         return "no address"
 
 
-def rows(messages: Sequence[Message]) -> list[Row]:
-    """What the chatbot shows for finished messages, oldest first."""
-    return [row for message in messages for row in _rows_of(message)]
+def rows(messages: Sequence[Message], held: Seen = NOTHING_LEFT_OUT) -> list[Row]:
+    """What the chatbot shows for finished messages, oldest first; with a mark where the model
+    begins to see, if it does not see all of them."""
+    shown: list[Row] = []
+    for message in messages:
+        if message.message_id == held.first_id:
+            shown.append(_row("assistant", cut_mark(held.summary)))
+        shown += _rows_of(message)
+    return shown
+
+
+def cut_mark(summary: str) -> str:
+    """The line between what the model no longer sees and what it does."""
+    if not summary:
+        return '<p class="cut">The model no longer sees what is above</p>'
+    return (
+        '<p class="cut">The model no longer sees what is above, only this summary of it</p>'
+        f'<p class="summary">{show_verbatim(summary)}</p>'
+    )
 
 
 def _rows_of(message: Message) -> list[Row]:
@@ -136,6 +157,8 @@ def live_rows(answer: Answer) -> list[Row]:
 
 def waiting_for(answer: Answer) -> str:
     """Why there is no text yet."""
+    if answer.doing:
+        return show_verbatim(answer.doing)
     if not answer.num_prompt_tokens_read:
         return "Waiting for the model…"
     if answer.num_prompt_tokens_read >= answer.num_prompt_tokens:
@@ -146,20 +169,43 @@ def waiting_for(answer: Answer) -> str:
     )
 
 
-def figures(message: Message) -> str:
-    """Speed, time to the first token and what was read, as far as they were measured."""
+def timings_of(message: Message) -> Timings:
+    """What was measured; a figure that is not there is 0."""
     known = {field.name for field in fields(Timings)} & set(message.timings)
-    timings = Timings(**{name: message.timings[name] for name in known})
-    parts = []
+    return Timings(**{name: message.timings[name] for name in known})
+
+
+def figures(message: Message) -> str:
+    """Speed, time to the first token and what was read, as far as they were measured.
+
+    HTML, of nothing but figures and words of ours. A narrow page leaves out what is `more`.
+    """
+    timings = timings_of(message)
+    parts, more = [], ""
     if timings.tokens_per_second:
         parts.append(f"{timings.tokens_per_second:.1f} tokens/s")
-    if timings.ttft_ms:
-        parts.append(f"first token {timings.ttft_ms / 1000:.1f} s")
     if timings.prompt_tokens:
-        remembered = timings.cached_tokens + timings.restored_tokens
-        memory = f", {remembered:,} from memory" if remembered else ""
-        parts.append(f"{timings.prompt_tokens:,} tokens read{memory}")
-    return " · ".join(parts)
+        whole = timings.prompt_tokens
+        part = "" if timings.prefilled_tokens == whole else f"{timings.prefilled_tokens:,} of "
+        parts.append(f"{part}{whole:,} tokens read")
+        more += "".join(f", {where}" for where in _kept(timings))
+    if timings.ttft_ms:
+        more += f" · first token {timings.ttft_ms / 1000:.1f} s"
+    if timings.is_reproducible:
+        more += " · reproducible"
+    if not parts:
+        return more.removeprefix(" · ")
+    return " · ".join(parts) + (f'<span class="more">{more}</span>' if more else "")
+
+
+def _kept(timings: Timings) -> Iterator[str]:
+    """Where the rest of the prompt was."""
+    if timings.cached_tokens:
+        yield f"{timings.cached_tokens:,} still in memory"
+    if timings.restored_tokens:
+        where = "disk" if timings.restored_from == "disk" else "RAM"
+        took = milliseconds(timings.restore_ms)
+        yield f"{timings.restored_tokens:,} restored from {where} in {took}"
 
 
 def _small_print(message: Message) -> str:
@@ -173,7 +219,8 @@ def _small_print(message: Message) -> str:
         kind = "note failed" if message.state is MessageState.FAILED else "note"
         lines.append(f'<p class="{kind}">{show_verbatim(" · ".join(notes))}</p>')
     if measured := figures(message):
-        lines.append(f'<p class="figures">{show_verbatim(measured)}</p>')
+        saw = f'<a class="saw" href="{SAW}{message.message_id}">What the model saw</a>'
+        lines.append(f'<p class="figures">{measured} {saw}</p>')
     return "".join(lines)
 
 

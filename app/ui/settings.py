@@ -10,8 +10,9 @@ from typing import Any
 
 import gradio as gr
 
-from app.chat.message import Conversation
+from app.chat.message import Conversation, Overflow
 from app.ui.boundary import told
+from app.ui.context import CHOICES
 from app.ui.room import Services
 from engine.sampling_params import PRESETS, SamplingParams, with_changes
 
@@ -79,6 +80,13 @@ class SettingsPanel:
         gr.Markdown(
             "These count for this conversation, from its next answer on.", elem_classes="quiet"
         )
+        self.overflow = gr.Radio(
+            list(CHOICES),
+            elem_id="when_full",
+            label="When the context is full",
+            value=Overflow.ASK.value,
+            visible=False,
+        )
         self.keep = gr.Button(
             "Use them for new conversations, too", size="sm", elem_id="keep_choices"
         )
@@ -88,7 +96,7 @@ class SettingsPanel:
         self.max_tokens = sliders[NAMES.index("max_tokens")]
         self.sampling = [*sliders, self.seed]
         self.choices = [self.system_prompt, *self.sampling]
-        self.outputs = [self.kept, self.preset, *self.choices]
+        self.outputs = [self.kept, self.preset, *self.choices, self.overflow]
 
     def changes(self, choices: Sequence[Any]) -> tuple[str, dict[str, Any]]:
         """System prompt, and the controls that differ from the defaults."""
@@ -138,7 +146,19 @@ class SettingsPanel:
             params = with_changes(params, conversation.sampling)
             prompt = conversation.system_prompt
         values = [getattr(params, name) for name in NAMES]
-        return [gr.update(visible=False), preset_of(params), prompt, *values]
+        overflow = self.show_overflow(conversation)
+        return [gr.update(visible=False), preset_of(params), prompt, *values, overflow]
+
+    def show_overflow(self, conversation: Conversation | None) -> Any:
+        """A new conversation has room; it is asked about when it has not."""
+        if conversation is None:
+            return gr.update(visible=False)
+        return gr.update(visible=True, value=conversation.overflow.value)
+
+    @told
+    async def save_overflow(self, conversation_id: str | None, choice: str) -> None:
+        if conversation_id is not None:
+            await self.services.conversations.set_overflow(conversation_id, Overflow(choice))
 
 
 def preset_of(params: SamplingParams) -> str | None:

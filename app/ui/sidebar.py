@@ -14,6 +14,7 @@ NUM_LISTED = 200
 BLANKS = "\u034f\u115f\u1160\u2800\u3164\uffa0"
 """Characters that count as printable and show nothing."""
 
+TEMPORARY_NOTE = "Temporary: gone when the app closes"
 UNNAMED = "New conversation"
 
 
@@ -24,6 +25,7 @@ class Sidebar:
         self.services = services
         gr.Markdown("# Inglenook", elem_id="brand")
         self.new = gr.Button("New chat", variant="primary", elem_id="new_chat")
+        self.temporary = gr.Button("New temporary chat", size="sm", elem_id="new_temporary")
         self.search = gr.Textbox(
             elem_id="search",
             label="Search conversations",
@@ -55,8 +57,22 @@ class Sidebar:
         )
 
     async def _newest(self) -> list[tuple[str, str]]:
-        listed = await self.services.conversations.list(limit=NUM_LISTED)
-        return [(title_of(one), one.conversation_id) for one in listed]
+        conversations = self.services.conversations
+        temporary = [
+            (f"{title_of(one)}\n{TEMPORARY_NOTE}", one.conversation_id)
+            for one in await conversations.list_temporary()
+        ]
+        listed = await conversations.list(limit=NUM_LISTED)
+        return [*temporary, *((title_of(one), one.conversation_id) for one in listed)]
+
+    @told
+    async def begin_temporary(self) -> tuple[Any, Any]:
+        """A conversation that is in memory only. Gives its id, and nothing for the list."""
+        settings = self.services.settings
+        made = await self.services.conversations.create(
+            system_prompt=settings.default_system_prompt, temporary=True
+        )
+        return made.conversation_id, None
 
     async def _found(self, query: str) -> list[tuple[str, str]]:
         """One entry for each conversation with a hit: its title, and the words that were found."""

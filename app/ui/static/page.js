@@ -55,12 +55,22 @@
     "#composer .stop-button": "Stop",
     "#left > .toggle-button": "Conversations",
     "#right > .toggle-button": "Settings",
+    "#meter meter": "Context in use",
+    "#saw pre": "The prompt",
   };
+  const ROLES = { "#saw": ["dialog", "What the model saw"], "#overflow": ["alertdialog", "The context is full"] };
   const nameControls = () => {
     for (const [selector, name] of Object.entries(NAMES)) {
       const control = find(selector);
       if (control && control.ariaLabel !== name) {
         control.ariaLabel = control.title = name;
+      }
+    }
+    for (const [selector, [role, name]] of Object.entries(ROLES)) {
+      const part = find(selector);
+      if (part && part.role !== role) {
+        part.role = role;
+        part.ariaLabel = name;
       }
     }
     // The arrow sits inside the button that opens the thoughts; it is no second one.
@@ -72,6 +82,27 @@
     for (const message of document.querySelectorAll("#chat [data-testid][aria-label]")) {
       message.removeAttribute("aria-label");
     }
+  };
+
+  // ---- what the model saw: a link below an answer names it, and the page is asked
+  const SAW = "#saw-";
+  let opener = null;
+  const lookInto = (link) => {
+    const box = find("#saw_asked :is(textarea, input)");
+    if (!box) return;
+    opener = link;
+    box.value = link.hash.slice(SAW.length);
+    box.dispatchEvent(new Event("input", { bubbles: true }));
+  };
+  const isShown = (part) => Boolean(part?.checkVisibility());
+  let wasOpen = false;
+  const moveFocus = () => {
+    const close = find("#saw_close");
+    const isOpen = isShown(close);
+    if (isOpen === wasOpen) return;
+    wasOpen = isOpen;
+    if (isOpen) close.focus();
+    else opener?.focus();
   };
 
   // ---- stopping: the button comes a moment after the message is on its way
@@ -102,6 +133,8 @@
       event.preventDefault();
       if (!find("#left.open")) find("#left > .toggle-button")?.click();
       find("#search textarea, #search input")?.focus();
+    } else if (event.key === "Escape" && isShown(find("#saw"))) {
+      find("#saw_close")?.click();
     } else if (event.key === "Escape" && !event.isComposing) {
       stop();
     } else if (event.key === "Enter" && event.target.closest?.("#composer")) {
@@ -112,6 +145,11 @@
     if (innerWidth < NARROW) find("#left.open > .toggle-button")?.click();
   };
   const onClick = (event) => {
+    const link = event.target.closest(`#chat a[href^="${SAW}"]`);
+    if (link) {
+      event.preventDefault();
+      lookInto(link);
+    }
     if (event.target.closest("#theme_toggle")) toggleTheme();
     if (event.target.closest("#composer .submit-button, #regenerate, #chat .example")) {
       sentAt = performance.now();
@@ -174,6 +212,7 @@
     new MutationObserver(() => {
       nameControls();
       stopIfAsked();
+      moveFocus();
     }).observe(document.body, {
       subtree: true,
       childList: true,
@@ -189,6 +228,7 @@
     started();
   }, 50);
   addEventListener("keydown", onKey);
-  addEventListener("click", onClick);
+  // Before the page's own handlers: the library keeps a click on a link within the page to itself.
+  addEventListener("click", onClick, true);
   addEventListener("pagehide", keepDraft);
 })();

@@ -1,6 +1,7 @@
-"""What holds for the whole app."""
+"""The choices for the whole app, as the panel stores and explains them."""
 
 from pathlib import Path
+from typing import Any
 
 import gradio as gr
 import pytest
@@ -10,8 +11,10 @@ from tests.fakes_chat import FakeServices
 
 
 @pytest.fixture
-def services(tmp_path: Path) -> FakeServices:
-    return FakeServices(tmp_path)
+def services(tmp_path: Path) -> Any:
+    services = FakeServices(tmp_path)
+    yield services
+    services.database.close()
 
 
 def panel(services: FakeServices) -> MachinePanel:
@@ -20,19 +23,41 @@ def panel(services: FakeServices) -> MachinePanel:
 
 
 async def test_a_chosen_context_is_kept(services: FakeServices) -> None:
-    await panel(services).keep_context(16384)
-    assert services.settings.context_tokens == 16384
-    assert panel(services).context.value == 16384
+    await panel(services).keep_for_loading(4096, "q8_0", 2.0, 256.0)
+    kept = services.settings
+    assert (kept.context_tokens, kept.kv_type, kept.threads) == (4096, "q8_0", 2)
+    assert kept.max_batch_tokens == 256
 
 
-async def test_automatic_forgets_the_choice(services: FakeServices) -> None:
-    await panel(services).keep_context(16384)
-    await panel(services).keep_context(0)
-    assert services.settings.context_tokens is None
-    assert panel(services).context.value == 0
+async def test_automatic_and_empty_forget_the_choice(services: FakeServices) -> None:
+    await panel(services).keep_for_loading(4096, "f16", 2.0, 256.0)
+    await panel(services).keep_for_loading(0, "auto", None, None)
+    kept = services.settings
+    assert (kept.context_tokens, kept.threads, kept.max_batch_tokens) == (None, None, 512)
 
 
-async def test_a_context_that_is_not_on_offer_changes_nothing(services: FakeServices) -> None:
-    with pytest.raises(gr.Error, match="A context of 17 tokens"):
-        await panel(services).keep_context(17)
-    assert services.settings.context_tokens is None
+@pytest.mark.parametrize(
+    ("choices", "words"),
+    [
+        ((17, "auto", None, None), "A context of 17 tokens"),
+        ((0, "q1", None, None), "kv_type must be one of"),
+        ((0, "auto", 0.0, None), "threads must be at least 1"),
+        ((0, "auto", None, 8.0), "max_batch_tokens must be at least 32"),
+    ],
+)
+async def test_what_is_not_possible_changes_nothing(
+    services: FakeServices, choices: tuple[Any, ...], words: str
+) -> None:
+    before = services.settings
+    with pytest.raises(gr.Error, match=words):
+        await panel(services).keep_for_loading(*choices)
+    assert services.settings == before
+
+
+async def test_a_budget_that_was_not_touched_stays_to_the_byte(services: FakeServices) -> None:
+    before = services.settings.kv_disk_bytes
+    await panel(services).limit(1.5, round(before / 1e9, 2))
+    assert services.settings.kv_ram_bytes == 1_500_000_000
+    assert services.settings.kv_disk_bytes == before
+    await panel(services).limit(None, 0)
+    assert (services.settings.kv_ram_bytes, services.settings.kv_disk_bytes) == (None, 0)

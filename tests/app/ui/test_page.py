@@ -74,7 +74,9 @@ async def test_an_answer_streams_and_only_grows(services: FakeServices, arrive: 
     lengths = [len(text) for text in seen]
     assert lengths == sorted(lengths)
     assert len(set(lengths)) > 2
-    await tab.sees("31.2 tokens/s · first token 0.4 s · 412 tokens read, 380 from memory")
+    await tab.sees_answer(
+        "31.2 tokens/s · 32 of 412 tokens read, 380 still in memory · first token 0.4 s"
+    )
     assert await tab.texts("user") == ["Count, please"]
     assert len(await tab.page.get_by_text("Thinking", exact=True).all()) == 1
     await expect(tab.send_button).to_be_visible()

@@ -2,13 +2,14 @@
 
 import html
 import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.chat.message import Message, MessageState, Role
+from app.chat.message import Message, MessageState, Role, Seen
 from app.ui.render import figures, live_rows, rows, show_answer, show_verbatim, waiting_for
 from engine.metrics import Timings
 from tests.fakes_chat import FakeAnswer
@@ -199,7 +200,8 @@ def test_a_closed_fence_is_left_alone() -> None:
 def test_the_figures_are_those_that_were_measured() -> None:
     timings = Timings(prefilled_tokens=32, cached_tokens=380, ttft_ms=412, tpot_ms=32.05)
     assert figures(answer(timings=timings.as_json())) == (
-        "31.2 tokens/s · first token 0.4 s · 412 tokens read, 380 from memory"
+        '31.2 tokens/s · 32 of 412 tokens read<span class="more">, 380 still in memory'
+        " · first token 0.4 s</span>"
     )
     assert figures(answer(timings={"prefilled_tokens": 12, "of_a_later_version": 1})) == (
         "12 tokens read"
@@ -228,3 +230,40 @@ def test_a_running_answer_shows_thinking_then_text() -> None:
         FakeAnswer(message=answer("Yes", state=MessageState.STREAMING, thinking="Hm"))
     )
     assert (first["metadata"]["status"], text_of(second)) == ("done", "Yes")
+
+
+def test_what_came_back_is_told_with_its_place_and_time() -> None:
+    timings = Timings(
+        prefilled_tokens=412,
+        cached_tokens=98,
+        restored_tokens=7680,
+        restored_from="disk",
+        restore_ms=95.2,
+        is_reproducible=True,
+    )
+    assert figures(answer(timings=timings.as_json())) == (
+        '412 of 8,190 tokens read<span class="more">, 98 still in memory, 7,680 restored from'
+        " disk in 95 ms · reproducible</span>"
+    )
+    from_ram = Timings(prefilled_tokens=1, restored_tokens=9, restored_from="ram", restore_ms=1200)
+    assert "9 restored from RAM in 1.2 s" in figures(answer(timings=from_ram.as_json()))
+
+
+def test_the_mark_stands_before_the_first_message_that_is_sent() -> None:
+    messages = [
+        replace(answer(f"{number}"), message_id=f"m{number}", role=Role.USER) for number in range(4)
+    ]
+    shown = rows(messages, Seen(first_id="m2"))
+    assert [index for index, row in enumerate(shown) if "no longer sees" in str(row)] == [2]
+    assert len(shown) == 5
+    assert len(rows(messages, Seen(first_id="elsewhere"))) == len(rows(messages)) == 4
+
+
+def test_a_summary_is_shown_as_it_is() -> None:
+    (mark, _) = rows([answer("x")], Seen(first_id=answer().message_id, summary="<b>!</b>"))
+    assert show_verbatim("<b>!</b>") in mark["content"][0]["text"]
+
+
+def test_what_comes_before_an_answer_is_told_in_its_place() -> None:
+    doing = FakeAnswer(message=answer(state=MessageState.STREAMING), doing="Summing up 2 turns…")
+    assert "Summing" in waiting_for(doing)
