@@ -19,6 +19,7 @@ from engine.backends.llama_cpp.memory_need import check_memory
 from engine.backends.llama_cpp.model import LlamaModel
 from engine.backends.llama_cpp.state_blob import StateShape
 from engine.backends.llama_cpp.step_batch import Part, StepBatch
+from engine.backends.llama_cpp.tile_filler import TileFiller
 from engine.clock import Spent
 from engine.errors import OutOfMemory
 from engine.kv.segment import Blob
@@ -28,7 +29,8 @@ MAX_TWINS = 127
 
 _last_position = bindings.llama_memory_seq_pos_max
 _BYTES = ctypes.POINTER(ctypes.c_uint8)
-_FAILURES = {1: StepFailure.NO_ROOM, 2: StepFailure.ABORTED}
+_NO_CELLS = 1
+_FAILURES = {_NO_CELLS: StepFailure.NO_ROOM, 2: StepFailure.ABORTED}
 
 
 class BrokenCall(Exception):
@@ -93,6 +95,7 @@ class LlamaContext:
         self._shape = StateShape(
             has_attention=self.can_cut or model.is_hybrid, is_recurrent=not self.can_cut
         )
+        self._filler = self._make_filler(kv_type)
         self.computing = Spent()
         self._logits_place = (0, 0)
         self._logits: NDArray[np.float32] = np.empty((0, 0), np.float32)
@@ -199,15 +202,29 @@ class LlamaContext:
         holds a beginning that is right, which may be nothing.
         """
         num_tokens = self._check_parts(parts)
-        self._batch.fill(parts, num_tokens)
-        with self.computing:
-            code = int(bindings.llama_decode(self._pointer, self._batch.pointer))
+        num_filling = self._filler.num_tokens(parts, num_tokens) if self._filler else 0
+        if num_filling and num_tokens + num_filling <= self._batch.size:
+            code = self._decode_filled(parts, num_tokens, num_filling)
+        else:
+            code = self._decode(parts, num_tokens)
         if code == 0:
             self._num_rows = sum([part.is_sampled for part in parts])
             return None
         self._num_rows = 0
         self._repair(parts)
         return _FAILURES.get(code, StepFailure.BROKEN)
+
+    def _decode(self, parts: list[Part], num_tokens: int) -> int:
+        self._batch.fill(parts, num_tokens)
+        with self.computing:
+            return int(bindings.llama_decode(self._pointer, self._batch.pointer))
+
+    def _decode_filled(self, parts: list[Part], num_tokens: int, num_filling: int) -> int:
+        """With tokens behind them that lie in cells for this step only, if there are any free."""
+        filling = Part(self._scratch, 0, [0] * num_filling, False)
+        code = self._decode([*parts, filling], num_tokens + num_filling)
+        self._remove(self._scratch, 0)
+        return self._decode(parts, num_tokens) if code == _NO_CELLS else code
 
     def _check_parts(self, parts: list[Part]) -> int:
         """How many tokens they have together. Raises where llama.cpp would end the process."""
@@ -270,6 +287,16 @@ class LlamaContext:
         if self._pointer:
             bindings.llama_free(self._pointer)
             self._pointer = None
+
+    def _make_filler(self, kv_type: KVType) -> TileFiller | None:
+        if kv_type != "f16" or not self.can_cut or self._twin_offset:
+            return None
+        pointer = self._model.pointer
+        return TileFiller(
+            bindings.llama_model_n_layer(pointer),
+            bindings.llama_model_n_head(pointer),
+            bindings.llama_model_n_params(pointer),
+        )
 
     def _check_open(self) -> None:
         if not self._pointer:
