@@ -5,13 +5,13 @@ checked here before it is made.
 """
 
 import ctypes
-import sys
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from engine.backends.base import StepFailure
+from engine.backends.llama_cpp.abort_flag import AbortFlag
 from engine.backends.llama_cpp.context_params import kv_namespace, make_params
 from engine.backends.llama_cpp.kv_type import KVType
 from engine.backends.llama_cpp.library import bindings, collected_log
@@ -103,7 +103,7 @@ class LlamaContext:
             min(max_batch_tokens, bindings.llama_n_batch(self._pointer)),
             twin_offset=self._twin_offset,
         )
-        self._install_abort_flag()
+        self._abort_flag = AbortFlag(self._pointer)
 
     @property
     def num_cells(self) -> int:
@@ -278,10 +278,10 @@ class LlamaContext:
         return self._logits
 
     def abort_step(self) -> None:
-        self._abort_flag[0] = b"\x01"
+        self._abort_flag.hoist()
 
     def accept_steps(self) -> None:
-        self._abort_flag[0] = b"\x00"
+        self._abort_flag.strike()
 
     def close(self) -> None:
         if self._pointer:
@@ -347,17 +347,3 @@ class LlamaContext:
             return True
         self._remove(sequence_id, 0)
         return False
-
-    def _install_abort_flag(self) -> None:
-        """llama.cpp asks `strlen(flag)` after every graph node: no GIL, no Python, one byte.
-
-        A non-empty text means abort. The flag must stay alive as long as the context.
-        """
-        self._abort_flag = ctypes.create_string_buffer(2)
-        library = "ucrtbase" if sys.platform == "win32" else None
-        strlen = ctypes.CDLL(library).strlen
-        bindings.llama_set_abort_callback(
-            self._pointer,
-            ctypes.cast(strlen, bindings.ggml_abort_callback),
-            ctypes.cast(self._abort_flag, ctypes.c_void_p),
-        )

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from engine.backends.base import StepFailure
+from engine.backends.llama_cpp.abort_flag import AbortFlag
 from engine.backends.llama_cpp.backend import LlamaBackend
 from engine.backends.llama_cpp.library import bindings
 from engine.backends.llama_cpp.step_batch import Part
@@ -110,7 +111,7 @@ def test_an_abort_in_the_middle_of_a_computation_leaves_nothing_half_done(
     bindings.llama_set_abort_callback(context._pointer, callback, None)
     more, other = words(2, 30), words(3, 20)
     assert context.decode([Part(0, 20, more, True), Part(1, 0, other, True)]) is StepFailure.ABORTED
-    context._install_abort_flag()
+    context._abort_flag = AbortFlag(context._pointer)
     tokens = [*held, *more, 9]
     length = context.length(0)
     assert context.decode([Part(0, length, tokens[length:], True)]) is None
