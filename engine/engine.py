@@ -52,6 +52,7 @@ class Engine:
             ram_budget=ram_budget(config.kv_ram_bytes),
             disk_budget=config.kv_disk_bytes,
         )
+        self._has_states = not backend.kv_memory.can_cut
         self._scheduler = Scheduler(
             self._seats, max_running=config.max_running, max_batch_tokens=config.max_batch_tokens
         )
@@ -176,7 +177,7 @@ class Engine:
         for item in batch.scheduled:
             request = item.request
             request.num_computed_tokens += item.num_scheduled_tokens
-            if not self._seats.can_cut:
+            if self._has_states:
                 self._seats.checkpoint(request)
         if not batch.is_decode:
             self._scheduler.learn_speed(batch.num_tokens, seconds)

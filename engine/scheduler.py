@@ -36,6 +36,9 @@ class Scheduler:
         self._waiting: deque[Request] = deque()
         self._background: deque[Request] = deque()
         self._running: list[Request] = []
+        # Of those that run: asked in every step, and mostly empty.
+        self._aside: list[Request] = []
+        self._returning: list[Request] = []
         self._is_crowded = False
 
     @property
@@ -75,8 +78,7 @@ class Scheduler:
     def finish(self, request: Request) -> None:
         """Take a request out, wherever it stands. What it computed stays held."""
         if request.status is RequestStatus.RUNNING:
-            self._running.remove(request)
-            self._seats.release(request)
+            self._leave(request)
             self._is_crowded = False
         elif request.status is RequestStatus.WAITING:
             self._queue_of(request).remove(request)
@@ -84,8 +86,7 @@ class Scheduler:
 
     def requeue(self, request: Request) -> None:
         """Back to the front of its queue; what is still held of it then is not computed again."""
-        self._running.remove(request)
-        self._seats.release(request)
+        self._leave(request)
         request.num_computed_tokens = 0
         request.num_preemptions += 1
         request.status = RequestStatus.WAITING
@@ -127,13 +128,19 @@ class Scheduler:
             blended = 0.5 * self._piece_tokens + 0.5 * fitting
             self._piece_tokens = int(max(MIN_PIECE_TOKENS, min(self._max_batch_tokens, blended)))
 
+    def _leave(self, request: Request) -> None:
+        for each in (self._running, self._aside, self._returning):
+            if request in each:
+                each.remove(request)
+        self._seats.release(request)
+
     def _queue_of(self, request: Request) -> deque[Request]:
         return self._background if request.options.is_in_background else self._waiting
 
     def _step_aside(self) -> None:
         """What runs in the background goes back to its queue as soon as somebody waits."""
-        if self.num_foreground:
-            for request in [each for each in self._running if each.options.is_in_background]:
+        if self._aside and self.num_foreground:
+            for request in self._aside[::-1]:
                 self.requeue(request)
 
     def _admit(self) -> None:
@@ -156,6 +163,10 @@ class Scheduler:
                 request.num_cached_tokens = request.num_computed_tokens
             request.status = RequestStatus.RUNNING
             self._running.append(request)
+            if request.options.is_in_background:
+                self._aside.append(request)
+            if self._seats.is_returning(request):
+                self._returning.append(request)
 
     def _may_join(self, request: Request) -> bool:
         if not self._running:
@@ -164,10 +175,12 @@ class Scheduler:
 
     def _bring_back(self) -> None:
         """KV from the store, in pieces while others write."""
+        if not self._returning:
+            return
         seconds = RETURN_SECONDS if self.is_writing else None
-        for request in self._running:
-            if self._seats.is_returning(request):
-                self._seats.bring_back(request, seconds)
+        for request in self._returning:
+            self._seats.bring_back(request, seconds)
+        self._returning = [each for each in self._returning if self._seats.is_returning(each)]
 
     def _extend_or_preempt(self, request: Request) -> bool:
         """Room for one more token, at the cost of the youngest. False: it was the youngest."""
@@ -184,7 +197,7 @@ class Scheduler:
         prefilling = [
             request
             for request in self._running
-            if request.is_prefilling and not self._seats.is_returning(request)
+            if request.is_prefilling and request not in self._returning
         ]
         if not prefilling:
             return
