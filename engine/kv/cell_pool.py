@@ -27,7 +27,11 @@ class CellPool:
             return None
         cells = self._free[self._num_free - count : self._num_free].copy()
         self._num_free -= count
-        self._ref_counts[cells] = 1
+        if count == 1:
+            # A decode step takes one for each request, and an array as index costs ten times this.
+            self._ref_counts[cells.item()] = 1
+        else:
+            self._ref_counts[cells] = 1
         return cells
 
     def share(self, cells: NDArray[np.int32]) -> None:
