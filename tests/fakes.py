@@ -2,6 +2,7 @@
 
 import hashlib
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -152,7 +153,7 @@ class FakeRunner:
     `failures` maps the number of a step (from 0) to what goes wrong in it: a StepFailure, an
     exception to raise, or how many tokens are computed before it is aborted. `has_nan` marks
     the prefixes whose logits are not numbers. Between `hold` and `let_go` a step lasts until it is
-    aborted.
+    aborted, and otherwise `seconds_a_step` longer than it takes.
     """
 
     def __init__(self, memory: FakeMemory, max_batch_tokens: int) -> None:
@@ -161,6 +162,7 @@ class FakeRunner:
         self.failures: dict[int, StepFailure | Exception | int] = {}
         self.has_nan: Callable[[list[int]], bool] = lambda prefix: False
         self.batches: list[list[tuple[int, int, bool]]] = []
+        self.seconds_a_step = 0.0
         self.is_computing = threading.Event()
         self._is_free = threading.Event()
         self._is_free.set()
@@ -189,6 +191,7 @@ class FakeRunner:
             [(s.request.request_id, s.num_scheduled_tokens, s.is_sampled) for s in batch.scheduled]
         )
         self.is_computing.set()
+        time.sleep(self.seconds_a_step)
         while not self._is_free.wait(0.001):
             if self._abort.is_set():
                 return StepFailure.ABORTED

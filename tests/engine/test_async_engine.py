@@ -162,6 +162,8 @@ async def test_closing_does_not_wait_for_a_long_step(room: Room) -> None:
 
 
 async def test_an_abort_while_waiting_ends_the_stream(room: Room) -> None:
+    # Else the others are through with all cells before anybody looks.
+    room.runner.seconds_a_step = 0.01
     running = [room.engine.submit([seed, *PROMPT], ENDLESS) for seed in range(4)]
     await anext(running[3])
     waiting = room.engine.submit(PROMPT, ENDLESS)

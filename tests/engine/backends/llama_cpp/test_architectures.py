@@ -104,6 +104,8 @@ def test_an_abort_in_the_middle_of_a_computation_leaves_nothing_half_done(
 ) -> None:
     """llama.cpp asks after every node of the graph whether to go on."""
     context = opened(tiny).backend.kv_memory
+    # Filled up to a tile or not, a piece has other roundings.
+    context._filler = None
     held = words(1, 20)
     assert context.decode([Part(0, 0, held, True)]) is None
     questions = itertools.count()
