@@ -196,22 +196,8 @@ class Services:
                 "The model is answering: wait for the end of the answer or stop it, and then"
                 " delete what is stored."
             )
-        if self.loaded_model is None:
-            return
-        loop = asyncio.get_running_loop()
-        answer: asyncio.Future[None] = loop.create_future()
-
-        def settle(error: BaseException | None) -> None:
-            if error is None:
-                answer.set_result(None)
-            else:
-                answer.set_exception(error)
-
-        def done(error: BaseException | None) -> None:
-            loop.call_soon_threadsafe(settle, error)
-
-        self.loaded_model.loaded.engine.do(lambda engine: engine.forget_all(), done)
-        await answer
+        if self.loaded_model is not None:
+            await self.loaded_model.loaded.engine.forget_all()
 
     async def _retain(self, model: ChatModel) -> None:
         """Remove the KV of what was deleted while this model was not there to hear of it."""

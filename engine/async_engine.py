@@ -206,13 +206,18 @@ class AsyncEngine:
 
     async def forget(self, owner: str, paths: Sequence[Sequence[int]] = ()) -> None:
         """Remove the KV of an owner's words everywhere, but for these token paths and for what
-        other owners go through. Its requests must have ended."""
+        other owners go through. What is being computed for it leaves nothing behind."""
         await self._ask(lambda engine: engine.forget(owner, paths))
 
     async def retain(self, owners: Iterable[str]) -> None:
         """Remove the KV of everybody else's words: those were deleted while the app was away."""
         known = frozenset(owners)
         await self._ask(lambda engine: engine.retain(known))
+
+    async def forget_all(self) -> None:
+        """Give up all KV, in memory and on the disk, also other models'. What runs is read
+        again."""
+        await self._ask(lambda engine: engine.forget_all())
 
     async def limit_kv(self, ram_bytes: int | None, disk_bytes: int) -> None:
         """Change the budgets of KV outside the cells, in bytes; they hold from now on."""
@@ -309,12 +314,15 @@ class AsyncEngine:
     def _carry_out(
         self, action: Callable[[Engine], None], done: Callable[[BaseException | None], None]
     ) -> None:
+        error: InglenookError | None = EngineDead(STOPPED)
         try:
             action(self._engine)
-        except InglenookError as error:
+            error = None
+        except InglenookError as refusal:
+            error = refusal
+        finally:
+            # Also when it was something else, which ends the engine.
             done(error)
-        else:
-            done(None)
 
     def _deliver(self, outputs: Sequence[RequestOutput | RequestFailure]) -> None:
         items: list[Delivery] = []

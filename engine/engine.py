@@ -149,7 +149,12 @@ class Engine:
 
     def forget(self, owner: str, paths: Sequence[Sequence[int]] = ()) -> None:
         """Remove the words of an owner from every tier, except those of these token paths and
-        what others go through, too."""
+        what others go through, too. What is being computed for it leaves nothing behind."""
+        for generation in self._generations.values():
+            request = generation.request
+            is_kept = any(_goes_along(request.token_ids, path) for path in paths)
+            if request.options.belonging.owner == owner and not is_kept:
+                request.is_forgotten = True
         self._seats.forget(owner, paths)
 
     def retain(self, owners: Iterable[str]) -> None:
@@ -165,7 +170,9 @@ class Engine:
             self._backend.close()
 
     def forget_all(self) -> None:
-        """Give up all KV, in every tier. Nothing may be running."""
+        """Give up all KV, in every tier. What runs is read again."""
+        for request in reversed(self._scheduler.running):
+            self._scheduler.requeue(request)
         self._seats.forget_everything()
         self._seats.store.forget_all()
 
@@ -229,7 +236,7 @@ class Engine:
         if failure is StepFailure.NO_ROOM:
             logger.warning("the KV cells ran out before our books said so")
             if not self._seats.evict_idle():
-                if self._scheduler.num_running == 1:
+                if self._scheduler.num_running <= 1:
                     return self._start_over(requests)
                 self._scheduler.preempt(self._scheduler.running[-1])
                 self._seats.evict_idle()
@@ -268,6 +275,12 @@ class Engine:
         self._scheduler.finish(request)
         self._sampler.forget(request.request_id)
         del self._generations[request.request_id]
+
+
+def _goes_along(token_ids: Sequence[int], path: Sequence[int]) -> bool:
+    """One of the two is the beginning of the other."""
+    num_common = min(len(token_ids), len(path))
+    return list(token_ids[:num_common]) == list(path[:num_common])
 
 
 def ram_budget(chosen: int | None) -> int:

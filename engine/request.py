@@ -86,6 +86,8 @@ class Request:
     is_from_disk: bool = False
     """Some of the restored tokens were on the disk only."""
     num_preemptions: int = 0
+    is_forgotten: bool = False
+    """Its conversation was deleted while it waited or ran."""
     num_prompt_tokens: int = field(init=False)
 
     def __post_init__(self) -> None:
@@ -104,6 +106,16 @@ class Request:
     @property
     def num_output_tokens(self) -> int:
         return len(self.token_ids) - self.num_prompt_tokens
+
+    @property
+    def belonging(self) -> Belonging:
+        """Whose words its tokens are, as things stand."""
+        return NOBODY if self.is_forgotten else self.options.belonging
+
+    @property
+    def leaves_nothing(self) -> bool:
+        """Nobody continues it, so its KV goes when it ends."""
+        return self.options.is_background or self.is_forgotten
 
     @property
     def is_prefilling(self) -> bool:

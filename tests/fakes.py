@@ -204,6 +204,11 @@ class FakeRunner:
                     self._memory.append(item.request.seat_id, [-1], self._memory.free_cells()[:1])
                     self._memory.damage(item.request.seat_id)
                 return StepFailure.BROKEN
+            case StepFailure.NO_ROOM if not self._memory.can_cut:
+                # A state that was begun to be computed is gone.
+                for item in batch.scheduled:
+                    self._memory.free(item.request.seat_id)
+                return StepFailure.NO_ROOM
             case StepFailure():
                 return failure
             case int(num_tokens):

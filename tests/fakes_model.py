@@ -11,7 +11,6 @@ from app.paths import Paths
 from app.services import Services
 from engine.async_engine import AsyncEngine
 from engine.backends.base import ModelInfo
-from engine.engine import Engine
 from engine.errors import EngineDead, InglenookError, PromptTooLong
 from engine.kv.store import KVUsage
 from engine.loading import LoadedModel
@@ -184,15 +183,7 @@ class FakeEngine:
     async def limit_kv(self, ram_bytes: int | None, disk_bytes: int) -> None:
         self.ram_budget = 10**9 if ram_bytes is None else ram_bytes
 
-    def do(
-        self,
-        action: Callable[[Engine], None],
-        done: Callable[[BaseException | None], None] = lambda error: None,
-    ) -> None:
-        action(cast(Engine, self))
-        done(None)
-
-    def forget_all(self) -> None:
+    async def forget_all(self) -> None:
         self.held.clear()
 
     async def forget(self, owner: str, paths: Sequence[Sequence[int]] = ()) -> None:

@@ -105,14 +105,14 @@ class Jobs:
         """The conversation is gone: end all that goes on for it."""
         self.stop(conversation_id)
         self._idle.cancel(conversation_id)
-        await self.at_rest(conversation_id)
+        await self._answered(conversation_id)
+        # The end of an answer gives occasion to more.
+        self._idle.cancel(conversation_id)
+        await self._idle.at_rest(conversation_id)
 
     async def at_rest(self, conversation_id: str) -> None:
         """Wait until nothing goes on for the conversation, in the background neither."""
-        if conversation_id in self._starting:
-            await asyncio.wait([self._starting[conversation_id]])
-        if conversation_id in self._jobs:
-            await self._jobs[conversation_id].finished()
+        await self._answered(conversation_id)
         await self._idle.at_rest(conversation_id)
 
     async def close(self) -> None:
@@ -125,6 +125,12 @@ class Jobs:
         for job in list(self._jobs.values()):
             await job.cancel()
         await self._idle.close()
+
+    async def _answered(self, conversation_id: str) -> None:
+        if conversation_id in self._starting:
+            await asyncio.wait([self._starting[conversation_id]])
+        if conversation_id in self._jobs:
+            await self._jobs[conversation_id].finished()
 
     async def _start(self, conversation_id: str, plan: Callable[[], Awaitable[Writing]]) -> Job:
         job = self._jobs.get(conversation_id)

@@ -94,9 +94,6 @@ class PrefixTree:
         segment.token_ids = segment.token_ids[:num_tokens]
         return removed
 
-    def leaves(self) -> Iterator[Segment]:
-        return (segment for segment in self._segments if not segment.children)
-
     def check(self) -> None:
         """Every segment stands where its parent holds the tokens before it, and is found there."""
         for segment in self._segments:

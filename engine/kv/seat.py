@@ -37,8 +37,6 @@ class Seat:
         """So many were in the store when it was last asked."""
         self.last_used = 0.0
         self.belonging = NOBODY
-        self.is_forgotten = False
-        """Its conversation was deleted while it runs: it leaves nothing behind."""
         self.returning: deque[Return] = deque()
         self._cells: NDArray[np.int32] = np.empty(num_cells, np.int32)
         self._token_ids: list[int] = []

@@ -16,7 +16,6 @@ from engine.batch import GRID_TOKENS
 from engine.kv.cells import Cells
 from engine.kv.prefix_tree import Match
 from engine.kv.seat import Seat
-from engine.kv.segment import NOBODY
 from engine.kv.store import KVStore
 from engine.kv.tiers import MIN_STORE_TOKENS, Tiers
 from engine.request import Request
@@ -75,8 +74,7 @@ class Seats:
         if seat is None:
             return False
         seat.request = request
-        seat.is_forgotten = False
-        seat.belonging = request.options.belonging
+        seat.belonging = request.belonging
         self._touch(seat)
         request.sequence_id = seat.sequence_id
         request.num_computed_tokens = seat.length
@@ -113,6 +111,8 @@ class Seats:
     def checkpoint(self, request: Request) -> None:
         """Store a state that cannot be cut back later, where the next prompt may want it: before
         the last token of this one, for another answer."""
+        if request.leaves_nothing:
+            return
         seat = self._seat_of(request)
         place = request.num_prompt_tokens - 1
         if request.options.is_reproducible:
@@ -129,7 +129,7 @@ class Seats:
             # What was generated token by token has other bits than the same text read in pieces.
             num_kept = min(num_kept, request.num_prompt_tokens)
             num_kept -= num_kept % GRID_TOKENS
-        if options.is_background or seat.is_forgotten:
+        if request.leaves_nothing:
             num_kept = 0
         seat.returning.clear()
         if num_kept == 0 or not self._cells.cut_back(seat, num_kept):
@@ -159,22 +159,25 @@ class Seats:
                 self._tiers.save(seat, seat.length)
 
     def forget(self, owner: str, paths: Sequence[Sequence[int]] = ()) -> None:
-        """Remove the words of `owner` that nobody else goes through, but for these token paths."""
+        """Remove the words of `owner` that nobody else goes through, but for these token paths.
+        Of requests that run, those that are forgotten belong to nobody from now on."""
         kept = [list(path) for path in paths]
         for seat in self._cells.seats:
-            held = seat.token_ids[: seat.length]
-            if seat.belonging.owner != owner or any(path[: seat.length] == held for path in kept):
-                continue
-            if seat.is_idle:
-                self._cells.free(seat)
-            elif seat.request is not None:
-                seat.is_forgotten = True
-            seat.belonging = NOBODY
+            if seat.request is not None:
+                seat.belonging = seat.request.belonging
+            elif seat.is_idle and seat.belonging.owner == owner:
+                held = seat.token_ids[: seat.length]
+                if not any(path[: seat.length] == held for path in kept):
+                    self._cells.free(seat)
         self.store.forget(owner, kept)
 
     def retain(self, owners: Iterable[str]) -> None:
-        """Remove from the store what belongs to others than these."""
-        self.store.retain(owners)
+        """Remove the words of all others than these, but for requests that run."""
+        known = frozenset(owners)
+        for seat in self._cells.idle():
+            if seat.belonging.owner and seat.belonging.owner not in known:
+                self._cells.free(seat)
+        self.store.retain(known)
 
     def forget_everything(self) -> None:
         """The memory is damaged: overwrite all of it. Running requests must be released first."""

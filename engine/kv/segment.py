@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +29,18 @@ class Belonging:
 NOBODY = Belonging()
 
 
+class Kind(NamedTuple):
+    """What a segment may be used for."""
+
+    is_canonical: bool
+    """It was computed alone and in pieces on a fixed grid: reading it again gives the same bits."""
+    is_durable: bool
+    """It may be written to the disk."""
+
+
+ORDINARY = Kind(is_canonical=False, is_durable=False)
+
+
 @dataclass(slots=True, eq=False)
 class Segment:
     """Owned by the engine thread. Only its index links it, and only the store changes the rest.
@@ -43,10 +56,7 @@ class Segment:
     """By the place where each begins and its first token."""
     num_used: dict[str, int] = field(default_factory=dict)
     """How many of its own tokens the conversations of each owner go through."""
-    is_canonical: bool = False
-    """Computed alone and in pieces on a fixed grid: reading it again gives the same bits."""
-    is_durable: bool = False
-    """It may be written to the disk."""
+    kind: Kind = ORDINARY
     last_used: float = 0.0
     """Seconds since the epoch."""
     blob: Blob | None = None
@@ -63,10 +73,6 @@ class Segment:
     @property
     def end(self) -> int:
         return self.start + len(self.token_ids)
-
-    @property
-    def is_being_written(self) -> bool:
-        return bool(self.key) and not self.is_on_disk
 
     def path(self) -> "list[Segment]":
         """From the first token of the conversation to this segment."""

@@ -48,9 +48,6 @@ class StateShelf:
         self._states.remove(state)
         return [state]
 
-    def leaves(self) -> Iterator[Segment]:
-        return iter(tuple(self._states))
-
     def check(self) -> None:
         assert all(state.start == 0 and state.parent is None for state in self._states)
         assert len({state.token_ids for state in self._states}) == len(self._states)

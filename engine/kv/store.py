@@ -13,22 +13,13 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from engine.kv.disk import Disk, StoredSegment
+from engine.kv.disk_tier import DiskTier
 from engine.kv.policy import worth
-from engine.kv.prefix_tree import Match, PrefixTree
-from engine.kv.segment import (
-    SEGMENT_TOKENS,
-    Belonging,
-    Blob,
-    Segment,
-    checksum_of,
-    segment_key,
-)
-from engine.kv.state_shelf import StateShelf
+from engine.kv.prefix_index import PrefixIndex
+from engine.kv.prefix_tree import Match
+from engine.kv.segment import SEGMENT_TOKENS, Belonging, Blob, Kind, Segment, checksum_of
 
 logger = logging.getLogger(__name__)
-
-MAX_PENDING_BYTES = 64_000_000
-"""Blobs that wait for the disk; what comes later waits in RAM for its turn."""
 
 Cut = Callable[[Blob, int, int, int], Blob | None]
 """`KVMemory.cut`, with the cells and the sequence that it needs."""
@@ -47,6 +38,16 @@ class KVUsage:
     notice: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Forgetting:
+    """Whose words were to go, before the disk was there to lose them. Of an owner with `paths`
+    what lies on these stays."""
+
+    is_gone: Callable[[str], bool]
+    owner: str = ""
+    paths: Sequence[Sequence[int]] = ()
+
+
 class KVStore:
     """Owned by the engine thread."""
 
@@ -63,33 +64,20 @@ class KVStore:
         self._can_cut = can_cut
         self.segment_tokens = min(SEGMENT_TOKENS, max_export_tokens)
         self._ram_budget = ram_budget
-        self._disk_budget = disk_budget
         self._cut = cut
         self._clock = clock
-        self._ordinary: PrefixTree | StateShelf = PrefixTree() if can_cut else StateShelf()
-        self._canonical: PrefixTree | StateShelf = PrefixTree() if can_cut else StateShelf()
-        self._disk: Disk | None = None
-        self._of_keys: dict[bytes, Segment] = {}
-        # In the order in which they came, so a parent is written before its children.
-        self._unwritten: dict[Segment, None] = {}
-        self._changed: set[Segment] = set()
+        self._index = PrefixIndex(can_cut=can_cut)
+        self._disk_tier = DiskTier(disk_budget, worth=self._worth, give_up=self.remove)
         self._last_uses: dict[str, float] = {}
         self._protected: frozenset[Segment] = frozenset()
         self._ram_bytes = 0
-        self._notice = ""
-        # What was asked before the disk was there holds for it, too.
-        self._retained_early: frozenset[str] | None = None
-        self._forgotten_early: set[str] = set()
+        self._forgotten_early: list[Forgetting] = []
 
     # Reading
 
     def match(self, token_ids: Sequence[int], limit: int, *, is_canonical: bool = False) -> Match:
         """The longest stored beginning of `token_ids[:limit]`; `is_canonical`: of that kind."""
-        canonical = self._canonical.match(token_ids, limit)
-        if is_canonical:
-            return canonical
-        ordinary = self._ordinary.match(token_ids, limit)
-        return canonical if canonical.length > ordinary.length else ordinary
+        return self._index.match(token_ids, limit, is_canonical=is_canonical)
 
     def blob(self, segment: Segment) -> Blob | None:
         """The KV of a segment, checked. None: it is gone or damaged, and has been removed with
@@ -98,8 +86,8 @@ class KVStore:
             if checksum_of(segment.blob) == segment.checksum:
                 return segment.blob
             logger.error("KV in memory is damaged; it is computed again")
-        elif segment.is_on_disk and self._disk is not None:
-            blob = self._disk.read(segment.key)
+        elif segment.is_on_disk:
+            blob = self._disk_tier.read(segment)
             if blob is not None:
                 return blob
             logger.warning("KV on the disk is damaged or gone; it is computed again")
@@ -117,8 +105,7 @@ class KVStore:
             if owner:
                 num_used = end - segment.start
                 segment.num_used[owner] = max(segment.num_used.get(owner, 0), num_used)
-                segment.is_durable |= belonging.is_durable
-                self._note_change(segment)
+                self._disk_tier.note_change(segment)
 
     def protect(self, segments: Iterable[Segment]) -> None:
         """Keep these until the next call: somebody is about to need them."""
@@ -126,8 +113,7 @@ class KVStore:
 
     def prefetch(self, segments: Iterable[Segment]) -> None:
         """These are wanted next, in this order: read them ahead."""
-        if self._disk is not None:
-            self._disk.prefetch([each.key for each in segments if each.blob is None])
+        self._disk_tier.prefetch(segments)
 
     # Writing
 
@@ -145,8 +131,8 @@ class KVStore:
         Gives how many tokens are stored now: fewer than `limit` while there is more to store.
         As many as before when there is no room, or the KV could not be had.
         """
-        index = self._canonical if is_canonical else self._ordinary
-        match = index.match(token_ids, limit)
+        kind = Kind(is_canonical, belonging.is_durable and bool(belonging.owner))
+        match = self._index.match_kind(token_ids, limit, kind)
         self.use(match, belonging)
         if match.length >= limit:
             return limit
@@ -161,8 +147,7 @@ class KVStore:
         blob = export(start, end)
         if blob is None or not self._make_ram_room(blob.nbytes, keep=match.segments):
             return match.length
-        segment = index.add(token_ids[:end], start)
-        segment.is_canonical = is_canonical
+        segment = self._index.add(token_ids[:end], start, kind)
         segment.checksum = checksum_of(blob)
         self._hold(segment, blob)
         self.use(Match((segment,), end), belonging)
@@ -170,47 +155,31 @@ class KVStore:
 
     def remove(self, segment: Segment) -> None:
         """Give up a segment and all that stands on it, in every tier."""
-        for index in (self._ordinary, self._canonical):
-            if segment in index:
-                self._let_go(index.remove(segment))
+        if segment in self._index:
+            self._let_go(self._index.remove(segment))
 
-    def forget(self, owner: str, paths: Iterable[Sequence[int]] = ()) -> None:
+    def forget(self, owner: str, paths: Sequence[Sequence[int]] = ()) -> None:
         """Remove what only `owner` uses, except what lies on these token `paths`.
 
         Of a segment that others go through in part, that part is left.
         """
-        self._last_uses.pop(owner, None)
-        if self._disk is None:
-            self._forgotten_early.add(owner)
-        else:
-            self._disk.forget_elsewhere(lambda each: each == owner)
-        touched = [each for each in self._all() if each.num_used.pop(owner, None) is not None]
-        for token_ids in paths:
-            self.use(self.match(token_ids, len(token_ids)), Belonging(owner=owner))
-        self._remove_unused(touched)
+        self._forget(Forgetting(lambda each: each == owner, owner, paths))
 
     def retain(self, owners: Iterable[str]) -> None:
         """Remove what belongs to others than these: they were deleted while nobody looked."""
         known = frozenset(owners)
-        if self._disk is None:
-            self._retained_early = known
-        else:
-            self._disk.forget_elsewhere(lambda owner: owner not in known)
-        touched = [each for each in self._all() if not each.num_used.keys() <= known]
-        for segment in touched:
-            for owner in segment.num_used.keys() - known:
-                del segment.num_used[owner]
-        self._remove_unused(touched)
+        self._forget(Forgetting(lambda owner: owner not in known))
 
     def forget_all(self) -> None:
-        for segment in self._all():
+        """Remove everything, also what other models left on the disk."""
+        self._forget(Forgetting(lambda owner: True))
+        for segment in self._index:
             self.remove(segment)
-        self._last_uses.clear()
 
     def distrust(self, token_ids: Sequence[int], belonging: Belonging) -> None:
         """A computation over these tokens went wrong: give up what no other conversation uses."""
-        for index in (self._ordinary, self._canonical):
-            for segment in index.match(token_ids, len(token_ids)).segments:
+        for match in self._index.matches(token_ids):
+            for segment in match.segments:
                 if segment.num_used.keys() <= {belonging.owner}:
                     self.remove(segment)
                     break
@@ -219,108 +188,73 @@ class KVStore:
 
     def attach(self, disk: Disk, stored: Sequence[StoredSegment]) -> None:
         """Begin to use the disk: take in what it holds, and write what has come meanwhile."""
-        self._disk = disk
-        present = frozenset(self._last_uses)
-        disk.remove([each.key for each in stored if not self._take_in(each)])
-        if self._retained_early is not None:
-            self.retain(self._retained_early | present)
-        for owner in self._forgotten_early - present:
-            self.forget(owner)
-        for segment in self._all():
-            self._note_change(segment)
+        self._disk_tier.attach(disk)
+        self._disk_tier.remove([each.key for each in stored if not self._take_in(each)])
+        durable = [segment for segment in self._index if segment.kind.is_durable]
+        early, self._forgotten_early = self._forgotten_early, []
+        for number, each in enumerate(early, start=1):
+            self._disk_tier.forget_elsewhere(each.is_gone)
+            if not any(later.is_gone(each.owner) for later in early[number:]):
+                self._use_again(each, durable)
+        self._remove_unused(durable)
         self.maintain()
 
     def note(self, notice: str) -> None:
         """Why there is no disk, for the user."""
-        self._notice = notice
+        self._disk_tier.notice = notice
 
     def maintain(self) -> None:
         """Give the disk what is due, and take note of what it has done."""
-        disk = self._disk
-        if disk is None:
-            return
-        for written in disk.poll():
-            segment = self._of_keys.get(written.key)
-            if segment is None:
-                continue
-            if written.error:
-                # Without the disk everything works, and is read again after a restart.
-                self._notice = written.error
-                self._lose_key(segment)
-            else:
-                segment.is_on_disk = True
-        while self._unwritten and disk.num_pending_bytes < MAX_PENDING_BYTES and not self._notice:
-            self._write(disk, next(iter(self._unwritten)))
-        # One whose parent is being written anew waits for the parent's name.
-        changed = [segment for segment in self._changed if segment.key and _has_parent(segment)]
-        self._changed.difference_update(changed)
-        if changed:
-            disk.update([_record(segment) for segment in changed])
-        self._keep_disk_budget(disk)
+        self._disk_tier.maintain(self._protected)
 
     def close(self, seconds: float) -> None:
         """Finish writing, for at most so long. Harmless twice."""
-        disk = self._disk
-        if disk is None:
-            return
-        deadline = time.monotonic() + seconds
-        self.maintain()
-        while self._unwritten and not self._notice and time.monotonic() < deadline:
-            time.sleep(0.002)
-            self.maintain()
-        disk.close(max(0.0, deadline - time.monotonic()))
-        self._disk = None
+        self._disk_tier.close(seconds)
 
     # What it takes
 
     @property
     def is_writing(self) -> bool:
         """The disk has something to do, or to tell."""
-        disk = self._disk
-        if disk is None or self._notice:
-            return False
-        return bool(self._unwritten) or disk.num_pending_bytes > 0
+        return self._disk_tier.is_writing
 
     def usage(self) -> KVUsage:
-        disk = self._disk
+        tier = self._disk_tier
         return KVUsage(
-            num_segments=len(self._ordinary) + len(self._canonical),
+            num_segments=len(self._index),
             ram_bytes=self._ram_bytes,
             ram_budget=self._ram_budget,
-            disk_bytes=disk.num_bytes if disk else 0,
-            disk_budget=self._disk_budget if disk else 0,
-            bytes_written=disk.num_bytes_written if disk else 0,
-            notice=self._notice,
+            disk_bytes=tier.num_bytes,
+            disk_budget=tier.budget if tier.is_attached else 0,
+            bytes_written=tier.num_bytes_written,
+            notice=tier.notice,
         )
 
     def limit_ram(self, num_bytes: int) -> None:
         """Hold at most so many bytes in memory from now on."""
         self._ram_budget = num_bytes
+        # A budget is hard: what somebody is about to need is read again.
+        self.protect(())
         self._make_ram_room(0)
 
     def limit_disk(self, num_bytes: int) -> None:
         """Hold at most so many bytes on the disk from now on."""
-        self._disk_budget = num_bytes
+        self._disk_tier.budget = num_bytes
+        self.protect(())
         self.maintain()
 
     def check(self) -> None:
         """The books agree with what is held."""
-        self._ordinary.check()
-        self._canonical.check()
-        segments = self._all()
+        self._index.check()
+        segments = set(self._index)
+        self._disk_tier.check(segments)
         assert self._ram_bytes == sum(s.num_bytes for s in segments if s.blob is not None)
         assert self._ram_bytes <= self._ram_budget
         for segment in segments:
             assert segment.blob is not None or segment.is_on_disk
-            assert not segment.key or self._of_keys[segment.key] is segment
             assert all(0 < count <= segment.num_tokens for count in segment.num_used.values())
             if segment.parent is not None:
                 assert segment.num_used.keys() <= segment.parent.num_used.keys()
-        assert set(self._of_keys.values()) <= set(segments)
-        assert set(self._unwritten) <= set(segments)
-
-    def _all(self) -> list[Segment]:
-        return [*self._ordinary, *self._canonical]
 
     def _worth(self, segment: Segment) -> float:
         owners = segment.num_used
@@ -340,13 +274,19 @@ class KVStore:
             self._ram_bytes -= segment.num_bytes
             segment.blob = None
 
+    def _let_go(self, segments: Iterable[Segment]) -> None:
+        """Of segments that are out of the index: their blobs and files."""
+        for segment in segments:
+            self._drop_blob(segment)
+            self._disk_tier.let_go(segment)
+
     def _make_ram_room(self, num_bytes: int, keep: Sequence[Segment] = ()) -> bool:
         if num_bytes > self._ram_budget:
             return False
         while self._ram_bytes + num_bytes > self._ram_budget:
             evictable = [
                 each
-                for each in self._all()
+                for each in self._index
                 if each.blob is not None
                 and (
                     each.is_on_disk
@@ -363,57 +303,28 @@ class KVStore:
                 self.remove(worst)
         return True
 
-    def _keep_disk_budget(self, disk: Disk) -> None:
-        excess = disk.num_bytes + disk.num_pending_bytes - self._disk_budget
-        if excess > 0:
-            excess -= disk.make_room(excess)
-        while excess > 0:
-            leaves = [
-                leaf
-                for index in (self._ordinary, self._canonical)
-                for leaf in index.leaves()
-                if leaf.key and leaf not in self._protected
-            ]
-            if not leaves:
-                return
-            worst = min(leaves, key=self._worth)
-            excess -= worst.num_bytes
-            self.remove(worst)
-
-    def _note_change(self, segment: Segment) -> None:
-        if segment.key:
-            self._changed.add(segment)
-        elif segment.is_durable and segment.blob is not None:
-            self._unwritten.setdefault(segment)
-
-    def _write(self, disk: Disk, segment: Segment) -> None:
-        del self._unwritten[segment]
-        if segment.blob is None or not _has_parent(segment):
-            return
-        segment.key = segment_key(
-            disk.namespace, segment.prefix(), segment.start, segment.is_canonical
-        )
-        self._of_keys[segment.key] = segment
-        disk.write(_record(segment), segment.blob)
-
     def _take_in(self, stored: StoredSegment) -> bool:
         """Link a segment of the disk. False: what is held already makes it useless."""
-        index = self._canonical if stored.is_canonical else self._ordinary
-        parent = self._of_keys.get(stored.parent_key) if stored.parent_key else None
+        parent = self._disk_tier.find(stored.parent_key) if stored.parent_key else None
         if stored.parent_key and parent is None:
             return False
+        kind = Kind(stored.is_canonical, is_durable=True)
+        num_used = {
+            owner: count
+            for owner, count in stored.num_used.items()
+            if not any(early.is_gone(owner) for early in self._forgotten_early)
+        }
         prefix = parent.prefix()[: stored.start] if parent is not None else []
         prefix += stored.token_ids
-        match = index.match(prefix, len(prefix))
+        match = self._index.match_kind(prefix, len(prefix), kind)
         twin = match.segments[-1] if match.length == len(prefix) else None
         if twin is not None and (twin.start, twin.token_ids) == (stored.start, stored.token_ids):
             # Read again before the disk was there.
-            self._unwritten.pop(twin, None)
-            twin.num_used.update(stored.num_used)
-            twin.key, twin.checksum, twin.is_on_disk = stored.key, stored.checksum, True
+            for owner, count in num_used.items():
+                twin.num_used[owner] = max(count, twin.num_used.get(owner, 0))
             self._drop_blob(twin)
-            twin.num_bytes = stored.num_bytes
-            self._of_keys[twin.key] = twin
+            twin.num_bytes, twin.checksum = stored.num_bytes, stored.checksum
+            self._disk_tier.adopt(twin, stored.key)
             return True
         if match.length > stored.start and self._can_cut:
             return False
@@ -421,27 +332,51 @@ class KVStore:
             parent,
             stored.start,
             stored.token_ids,
-            num_used=dict(stored.num_used),
-            is_canonical=stored.is_canonical,
-            is_durable=True,
+            num_used=num_used,
+            kind=kind,
             last_used=stored.last_used,
             num_bytes=stored.num_bytes,
             checksum=stored.checksum,
-            key=stored.key,
-            is_on_disk=True,
         )
-        index.link(segment)
-        self._of_keys[segment.key] = segment
+        self._index.link(segment)
+        self._disk_tier.adopt(segment, stored.key)
         for owner in segment.num_used:
             self._last_uses[owner] = max(self._last_uses.get(owner, 0.0), segment.last_used)
         return True
 
+    def _forget(self, forgetting: Forgetting) -> None:
+        if self._disk_tier.is_attached:
+            self._disk_tier.forget_elsewhere(forgetting.is_gone)
+        else:
+            # What is asked before the disk is there holds for what it brings.
+            self._forgotten_early.append(forgetting)
+        touched: list[Segment] = []
+        for segment in self._index:
+            gone = [owner for owner in segment.num_used if forgetting.is_gone(owner)]
+            for owner in gone:
+                del segment.num_used[owner]
+            if gone:
+                touched.append(segment)
+        for owner in [owner for owner in self._last_uses if forgetting.is_gone(owner)]:
+            del self._last_uses[owner]
+        self._use_again(forgetting, touched)
+        self._remove_unused(touched)
+
+    def _use_again(self, forgetting: Forgetting, touched: Iterable[Segment]) -> None:
+        """What of these lies on the paths that are kept belongs to their owner as before."""
+        among = frozenset(touched)
+        for token_ids in forgetting.paths:
+            for match in self._index.matches(token_ids):
+                held = [step for step in match.steps() if step[0] in among]
+                for segment, end in held:
+                    self.use(Match((segment,), end), Belonging(owner=forgetting.owner))
+
     def _remove_unused(self, touched: Iterable[Segment]) -> None:
         """Of segments that lost an owner: give up what is nobody's, and the ends that are."""
         for segment in touched:
-            self._note_change(segment)
-            if segment not in self._ordinary and segment not in self._canonical:
+            if segment not in self._index:
                 continue
+            self._disk_tier.note_change(segment)
             num_used = max(segment.num_used.values(), default=0)
             if num_used == 0:
                 self.remove(segment)
@@ -449,58 +384,26 @@ class KVStore:
                 self._shorten(segment, num_used)
 
     def _shorten(self, segment: Segment, num_tokens: int) -> None:
-        index = self._canonical if segment.is_canonical else self._ordinary
         whole = self.blob(segment)
         if whole is None:
             return
         blob = self._cut(whole, segment.start, segment.end, num_tokens)
-        if blob is None or not isinstance(index, PrefixTree):
+        # The cells for it were another's, and room for that one may have been made here.
+        if segment not in self._index:
+            return
+        beyond = None if blob is None else self._index.shorten(segment, num_tokens)
+        if blob is None or beyond is None:
             self.remove(segment)
             return
-        self._let_go(index.shorten(segment, num_tokens))
+        self._let_go(beyond)
         # The file holds the words that must go, and its name stands for them.
-        self._lose_key(segment)
+        self._disk_tier.lose(segment)
         self._drop_blob(segment)
-        segment.is_on_disk = False
         segment.checksum = checksum_of(blob)
         if not self._make_ram_room(blob.nbytes, keep=segment.path()):
-            self._let_go(index.remove(segment))
+            self.remove(segment)
             return
         self._hold(segment, blob)
-        self._note_change(segment)
+        self._disk_tier.note_change(segment)
         for child in segment.children.values():
-            self._note_change(child)
-
-    def _lose_key(self, segment: Segment) -> None:
-        if segment.key:
-            del self._of_keys[segment.key]
-            if self._disk is not None:
-                self._disk.remove([segment.key])
-            segment.key = b""
-
-    def _let_go(self, segments: Iterable[Segment]) -> None:
-        """Of segments that are out of their index: their blobs, files and marks."""
-        for segment in segments:
-            self._drop_blob(segment)
-            self._lose_key(segment)
-            self._unwritten.pop(segment, None)
-            self._changed.discard(segment)
-
-
-def _has_parent(segment: Segment) -> bool:
-    """What it stands on has a name on the disk."""
-    return segment.parent is None or bool(segment.parent.key)
-
-
-def _record(segment: Segment) -> StoredSegment:
-    return StoredSegment(
-        key=segment.key,
-        parent_key=segment.parent.key if segment.parent is not None else b"",
-        start=segment.start,
-        token_ids=segment.token_ids,
-        is_canonical=segment.is_canonical,
-        num_used=dict(segment.num_used),
-        last_used=segment.last_used,
-        num_bytes=segment.num_bytes,
-        checksum=segment.checksum,
-    )
+            self._disk_tier.note_change(child)

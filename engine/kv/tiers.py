@@ -38,8 +38,9 @@ class Tiers:
     def save(self, seat: Seat, limit: int) -> None:
         """Store the first `limit` tokens of a seat, as far as there is room for them."""
         if limit >= MIN_STORE_TOKENS:
-            while self._save_one(seat, limit):
-                pass
+            before = -1
+            while before < self._save_one(seat, limit) < limit:
+                before = seat.num_stored
 
     def save_more(self, seat: Seat) -> bool:
         """One segment of what will not change any more. True: something was stored."""
@@ -49,12 +50,11 @@ class Tiers:
         elif seat.request is not None:
             return False
         before = seat.num_stored
-        if limit < MIN_STORE_TOKENS or before >= limit or seat.is_forgotten or seat.returning:
+        if limit < MIN_STORE_TOKENS or before >= limit or seat.returning:
             return False
-        if seat.request is not None and seat.request.options.is_background:
+        if seat.request is not None and seat.request.leaves_nothing:
             return False
-        self._save_one(seat, limit)
-        if seat.num_stored <= before:
+        if self._save_one(seat, limit) <= before:
             # No room: asked again when the seat has grown.
             seat.num_stored = limit
             return False
@@ -117,8 +117,9 @@ class Tiers:
         running, idle = self._cells.running(), self._cells.idle()
         if idle and self._cells.num_used - self._cells.num_of(running) > MAX_IDLE_CELLS:
             worst = min(idle, key=self._worth)
-            if worst.num_stored >= worst.length or not self._save_one(worst, worst.length):
-                self._cells.free(worst)
+            before = worst.num_stored
+            if not before < self._save_one(worst, worst.length) < worst.length:
+                self.evict(worst)
                 self._has_gaps = True
             return True
         if self._has_gaps:
@@ -133,9 +134,9 @@ class Tiers:
             return None
         return self._cells.cut_blob(blob, start, end, num_tokens)
 
-    def _save_one(self, seat: Seat, limit: int) -> bool:
-        """Store the next segment of a seat. True: there may be more."""
-        before = seat.num_stored
+    def _save_one(self, seat: Seat, limit: int) -> int:
+        """Store the next segment of a seat. Gives how many of its tokens are stored now: the
+        store may have had to let go of some that were."""
         seat.num_stored = self._store.put(
             seat.token_ids,
             limit,
@@ -143,10 +144,13 @@ class Tiers:
             seat.belonging,
             is_canonical=limit <= seat.num_canonical,
         )
-        return before < seat.num_stored < limit
+        return seat.num_stored
 
     def _bring_one(self, seat: Seat, request: Request, coming: Return) -> bool:
         segment, num_held = coming.segment, seat.length
+        if segment.end < coming.num_tokens:
+            # Another conversation was deleted, and this was shortened with it.
+            return False
         if not self.make_room(segment.num_tokens, keep=seat):
             return False
         is_from_disk = segment.blob is None
@@ -155,7 +159,7 @@ class Tiers:
             seat, blob, segment.start, segment.end, coming.num_tokens
         ):
             return False
-        if segment.is_canonical and seat.num_canonical == num_held:
+        if segment.kind.is_canonical and seat.num_canonical == num_held:
             seat.num_canonical = seat.length
         seat.num_stored = seat.length
         request.num_computed_tokens = seat.length

@@ -114,6 +114,27 @@ async def test_when_the_engine_dies_every_open_stream_is_told(room: Room) -> Non
     assert not room.engine.is_alive
 
 
+async def test_whoever_asks_for_what_ends_the_engine_is_told(
+    room: Room, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def explode(engine: Engine) -> None:
+        raise RuntimeError("a fault of ours")
+
+    monkeypatch.setattr(Engine, "forget_all", explode)
+    async with asyncio.timeout(LIMIT):
+        with pytest.raises(EngineDead, match="restart the app"):
+            await room.engine.forget_all()
+    assert not room.engine.is_alive
+
+
+async def test_all_kv_can_be_given_up_while_somebody_reads(room: Room) -> None:
+    stream = room.engine.submit(list(range(200)), GREEDY)
+    await room.engine.forget_all()
+    assert tokens_of(await read(stream)) == answer_alone(
+        list(range(200)), GREEDY, room.backend.max_request_tokens
+    )
+
+
 async def test_a_request_after_the_death_is_refused(room: Room) -> None:
     room.runner.failures[0] = RuntimeError("a fault")
     async with told_of_death(room.engine.submit(PROMPT, GREEDY)):

@@ -292,6 +292,19 @@ def test_a_request_larger_than_the_real_memory_fails_alone() -> None:
     run.check_answer(last)
 
 
+def test_a_state_lost_as_the_cells_ran_out_ends_its_request_and_the_next_is_answered() -> None:
+    run = EngineRun(can_cut=False)
+    lost = run.submit(range(20))
+    run.step()
+    run.step()
+    run.runner.failures[run.runner.num_steps] = StepFailure.NO_ROOM
+    run.finish()
+    assert lost in run.errors
+    number = run.submit(range(20))
+    run.finish()
+    run.check_answer(number)
+
+
 def test_a_broken_step_ends_its_requests_and_the_others_go_on() -> None:
     run = EngineRun(fake_config(running=2))
     run.runner.failures[6] = StepFailure.BROKEN

@@ -224,6 +224,133 @@ def test_a_chat_deleted_while_it_is_answered_leaves_nothing(talk: Talk) -> None:
     assert not talk.disk.files
 
 
+@pytest.mark.parametrize("num_steps", [0, 3])
+def test_a_chat_deleted_while_it_waits_to_be_answered_leaves_nothing(
+    talk: Talk, num_steps: int
+) -> None:
+    """Also when it has been answered in part and was sent back to the queue."""
+    number = talk.run.submit(talk.words(80), options=durable("a"), max_tokens=20)
+    for _ in range(num_steps):
+        talk.run.step()
+    for request in talk.run.engine._scheduler.running:
+        talk.run.engine._scheduler.requeue(request)
+    talk.run.engine.forget("a")
+    talk.run.finish()
+    talk.run.check_answer(number)
+    talk.run.rest()
+    assert talk.run.engine.kv_usage().num_segments == 0
+    talk.quit()
+    assert not talk.disk.files
+
+
+def test_what_is_asked_on_a_path_that_is_kept_stays(ranges: Talk) -> None:
+    _, trunk = ranges.turn(ranges.words(50), 20, durable("a"))
+    prompt = trunk + ranges.words(30)
+    ranges.run.submit(prompt, options=durable("a"))
+    ranges.run.engine.forget("a", [trunk])
+    ranges.run.finish()
+    ranges.quit()
+    ranges.start()
+    assert ranges.again(prompt, durable("a")) == 1
+
+
+def test_deleting_all_that_is_kept_costs_running_answers_only_time(talk: Talk) -> None:
+    for owner in "ab":
+        talk.turn(talk.words(75), 10, durable(owner))
+    numbers = [talk.run.submit(talk.words(80), max_tokens=20) for _ in range(3)]
+    for _ in range(6):
+        talk.run.step()
+    talk.disk.others = ["a", "another"]
+    talk.run.engine.forget_all()
+    talk.run.engine.check()
+    assert talk.run.engine.kv_usage().num_segments == 0
+    assert not (talk.disk.files or talk.disk.others)
+    talk.run.finish()
+    for number in numbers:
+        talk.run.check_answer(number)
+
+
+def test_a_chat_deleted_while_the_app_was_away_is_in_no_cell_either(talk: Talk) -> None:
+    _, one = talk.turn(talk.words(75), 10, durable("a"))
+    _, two = talk.turn(talk.words(75), 10, durable("b"))
+    talk.run.engine.retain(["b"])
+    talk.run.engine.check()
+    assert talk.turn(one, 5)[0] == len(one) + 5
+    assert talk.turn(two, 5, durable("b"))[0] == 5 + 1
+
+
+def test_what_memory_let_go_of_is_stored_again_when_its_chat_leaves_the_cells(
+    ranges: Talk,
+) -> None:
+    engine = ranges.run.engine
+    _, history = ranges.turn(ranges.words(120), 10, durable("a"))
+    ranges.run.rest()
+    ranges.disk.is_slow = True
+    engine.limit_kv(0, 0)
+    assert engine.kv_usage().num_segments == 0
+    engine.limit_kv(10**6, 10**6)
+    ranges.quit()
+    ranges.start()
+    assert ranges.turn(history, 5, durable("a"))[0] == 5 + 1
+
+
+def test_an_idle_chat_that_memory_let_go_of_is_stored_before_it_makes_way(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("engine.kv.tiers.MAX_IDLE_CELLS", 100)
+    talk = Talk()
+    engine = talk.run.engine
+    history = talk.turn(talk.words(140), 5, durable("a"))[1]
+    talk.run.rest()
+    engine.limit_kv(0, 0)
+    engine.limit_kv(10**6, 10**6)
+    talk.run.submit(talk.words(30), max_tokens=60)
+    for _ in range(40):
+        talk.run.step()
+        engine.maintain()
+    talk.run.finish()
+    num_read, _ = talk.turn(history, 5, durable("a"))
+    assert num_read == 5 + 1
+
+
+@pytest.mark.parametrize("num_shared", [8, 40])
+def test_a_temporary_chat_that_begins_like_another_never_reaches_the_disk(
+    talk: Talk, num_shared: int
+) -> None:
+    beginning = talk.words(num_shared)
+    temporary = RequestOptions(belonging=Belonging(owner="t"))
+    _, private = talk.turn(beginning, 75, temporary)
+    _, other = talk.turn(beginning, 75, durable("a"))
+    _, private = talk.turn(private, 5, temporary)
+    _, other = talk.turn(other, 5, durable("a"))
+    talk.quit()
+    talk.start()
+    assert talk.turn(other, 5, durable("a"))[0] == 5 + 1
+    secret = private[num_shared:]
+    written = [row.token_ids for row in talk.disk.rows.values()]
+    assert written
+    for words in written:
+        pieces = [words[i : i + 5] for i in range(len(words) - 4)]
+        assert not any(tuple(secret[i : i + 5]) in pieces for i in range(len(secret) - 4))
+
+
+def test_what_was_shortened_while_it_was_on_its_way_back_is_read(ranges: Talk) -> None:
+    _, trunk = ranges.turn(ranges.words(50), 0, durable("a"))
+    _, one = ranges.turn(trunk, 30, durable("a"))
+    _, two = ranges.turn(trunk, 30, durable("b"))
+    ranges.quit()
+    ranges.start()
+    number = ranges.run.submit(one + ranges.words(5), max_tokens=4)
+    request = ranges.run.requests[number]
+    scheduler = ranges.run.engine._scheduler
+    scheduler._admit()
+    assert ranges.run.engine._seats.is_returning(request)
+    ranges.run.engine.forget("a")
+    ranges.run.finish()
+    ranges.run.check_answer(number)
+    assert ranges.turn(two, 5, durable("b"))[0] == 5 + 1
+
+
 def test_deleting_one_of_two_forks_leaves_the_other_whole(ranges: Talk) -> None:
     _, trunk = ranges.turn(ranges.words(50), 20, durable("a"))
     _, one = ranges.turn(trunk, 30, durable("a"))

@@ -7,6 +7,7 @@ import pytest
 from app.chat.jobs import STILL_ANSWERING, Job
 from app.chat.message import MessageState
 from app.chat.session import Answer, Writing
+from app.settings import Settings
 from engine.errors import PromptTooLong, UsageError
 from tests.app.chat.room import Room
 from tests.waiting import until
@@ -191,6 +192,21 @@ async def test_updates_come_at_most_as_often_as_asked(room: Room) -> None:
         await asyncio.sleep(0)
     stream.end()
     assert len(await watching) <= 3
+
+
+async def test_nothing_goes_on_for_a_conversation_that_was_left_as_its_answer_ended(
+    room: Room,
+) -> None:
+    room.settings = Settings(automatic_titles=False, reproducible=True)
+    room.engine.is_busy = True
+    conversation_id = await new(room)
+    job = await room.jobs.send(conversation_id, "Hello")
+    (await room.stream()).write("Hi, this is what I have to say.")
+    await until(lambda: job.answer.message.content)
+    async with asyncio.timeout(5):
+        await room.jobs.leave(conversation_id)
+    assert room.idle.num_running == 0
+    assert all(each.is_over for each in room.engine.background)
 
 
 async def test_a_follower_who_leaves_does_not_stop_the_job(room: Room) -> None:

@@ -90,6 +90,16 @@ class Shelf:
         assert usage.ram_bytes <= usage.ram_budget
         assert self.disk.num_bytes <= self._sizes[1]
 
+    def written(self) -> list[list[int]]:
+        """The paths from a first token on whose KV is on the disk."""
+        rows = self.disk.rows
+
+        def path(key: bytes) -> list[int]:
+            before = path(rows[key].parent_key) if rows[key].parent_key else []
+            return [*before[: rows[key].start], *rows[key].token_ids]
+
+        return [path(key) for key in rows]
+
 
 def durable(owner: str) -> Belonging:
     return Belonging(owner=owner, is_durable=True)
@@ -124,6 +134,35 @@ def test_a_restart_finds_what_may_reach_the_disk_and_nothing_else() -> None:
     assert shelf.held(chat(1)) == 60
     assert shelf.held(chat(2)) == 20
     assert shelf.held(chat(3)) == 20
+
+
+@pytest.mark.parametrize("num_first", [10, 20, 30])
+@pytest.mark.parametrize("is_first", [True, False], ids=["temporary first", "temporary last"])
+def test_a_temporary_chat_that_begins_like_another_is_not_written_with_it(
+    num_first: int, is_first: bool
+) -> None:
+    shelf = Shelf()
+    beginning = [7] * num_first
+    private, other = [*beginning, *[8] * 40], [*beginning, *[9] * 40]
+    puts = [(private, Belonging(owner="temporary")), (other, durable("a"))]
+    for token_ids, belonging in puts if is_first else puts[::-1]:
+        shelf.put(token_ids, belonging)
+    assert shelf.held(private) == len(private)
+    assert all(path == other[: len(path)] for path in shelf.written())
+    shelf.restart()
+    assert shelf.held(other) == len(other)
+    assert shelf.held(private) == num_first
+
+
+def test_what_a_temporary_chat_shares_with_a_deleted_one_leaves_the_disk() -> None:
+    shelf = Shelf()
+    shelf.put(chat(1), durable("a"))
+    shelf.put([*chat(1), *[8] * 40], Belonging(owner="temporary"))
+    shelf.store.forget("a")
+    shelf.store.maintain()
+    shelf.check()
+    assert not shelf.disk.files
+    assert shelf.held([*chat(1), *[8] * 40]) == 100
 
 
 def test_an_ordinary_computation_never_stands_in_for_a_reproducible_one() -> None:
@@ -248,6 +287,50 @@ def test_what_was_deleted_before_the_disk_was_there_is_deleted_from_it() -> None
     assert shelf.held(new) == 60
 
 
+def test_all_that_is_forgotten_before_the_disk_is_there_is_forgotten_on_it() -> None:
+    shelf = Shelf()
+    shelf.put(chat(1), durable("a"))
+    shelf.store.close(1.0)
+    shelf.store = shelf._new()
+    shelf.disk.others = ["b"]
+    shelf.store.forget_all()
+    shelf.put(chat(2), durable("new"))
+    shelf.store.attach(shelf.disk, shelf.disk.open())
+    shelf.check()
+    assert shelf.disk.others == []
+    assert [shelf.held(chat(seed)) for seed in (1, 2)] == [20, 60]
+    assert all(path == chat(2)[: len(path)] for path in shelf.written())
+
+
+def test_a_branch_deleted_before_the_disk_is_there_leaves_the_paths_that_are_kept() -> None:
+    shelf = Shelf()
+    left, kept = [*chat(1)[:40], *[3] * 40], [*chat(1)[:40], *[4] * 40]
+    shelf.put(left, durable("a"))
+    shelf.put(kept, durable("a"))
+    shelf.store.close(1.0)
+    shelf.store = shelf._new()
+    shelf.store.forget("a", [kept])
+    shelf.put([*kept, *[5] * 10], durable("a"))
+    shelf.store.attach(shelf.disk, shelf.disk.open())
+    shelf.check()
+    shelf.restart()
+    assert shelf.held(left) == 40
+    assert shelf.held([*kept, *[5] * 10]) == 90
+
+
+def test_a_conversation_deleted_after_one_of_its_branches_leaves_nothing() -> None:
+    shelf = Shelf()
+    shelf.put(chat(1), durable("a"))
+    shelf.store.close(1.0)
+    shelf.store = shelf._new()
+    shelf.store.forget("a", [chat(1)])
+    shelf.store.forget("a")
+    shelf.store.attach(shelf.disk, shelf.disk.open())
+    shelf.check()
+    assert shelf.held(chat(1)) == 0
+    assert not shelf.disk.files
+
+
 def test_the_same_tokens_in_memory_and_on_the_disk_are_one_segment() -> None:
     shelf = Shelf()
     shelf.put(chat(1), durable("a"))
@@ -298,6 +381,36 @@ def test_other_models_make_room_first() -> None:
     assert shelf.held(chat(1)) == 60
 
 
+def test_what_leaves_a_full_disk_stays_in_memory() -> None:
+    shelf = Shelf(disk=100 * TOKEN)
+    for seed in range(4):
+        shelf.put(chat(seed, system=0), durable(f"chat {seed}"))
+    assert all(shelf.held(chat(seed, system=0)) == 60 for seed in range(4))
+    shelf.restart()
+    assert shelf.held(chat(3, system=0)) == 60
+    assert shelf.held(chat(0, system=0)) == 0
+
+
+def test_a_conversation_longer_than_the_disk_is_written_as_far_as_it_fits_and_once() -> None:
+    shelf = Shelf(disk=70 * TOKEN)
+    long = chat(1, length=200)
+    for _ in range(5):
+        shelf.put(long, durable("a"))
+    assert shelf.disk.num_bytes_written <= 70 * TOKEN
+    assert shelf.held(long) == 200
+    shelf.restart()
+    assert shelf.held(long) == 64
+
+
+def test_a_segment_whose_parent_left_the_disk_is_written_with_it_when_it_is_used() -> None:
+    shelf = Shelf(disk=70 * TOKEN)
+    shelf.put(chat(1, system=0), durable("a"))
+    shelf.put(chat(2, system=0), durable("b"))
+    shelf.put(chat(1, system=0), durable("a"))
+    shelf.restart()
+    assert shelf.held(chat(1, system=0)) == 60
+
+
 def test_a_failed_computation_costs_only_what_nobody_else_uses() -> None:
     shelf = Shelf()
     shelf.put(chat(1), durable("a"))
@@ -317,6 +430,34 @@ def test_a_smaller_budget_holds_at_once() -> None:
     shelf.store.check()
 
 
+def test_a_smaller_budget_holds_also_over_what_somebody_is_about_to_need() -> None:
+    shelf = Shelf()
+    shelf.put(chat(1))
+    match = shelf.store.match(chat(1), 60)
+    shelf.store.protect(match.segments)
+    shelf.store.limit_ram(20 * TOKEN)
+    shelf.check()
+    assert shelf.store.blob(match.segments[-1]) is None
+    shelf.check()
+
+
+def test_making_a_segment_shorter_may_take_it_away() -> None:
+    """The cells for it are another conversation's, which goes to the store and pushes it out."""
+    shelf = Shelf(ram=80 * TOKEN)
+    store = shelf.store
+    shelf.put(chat(1, length=32), Belonging(owner="a"))
+    shelf.put(chat(2, length=32), Belonging(owner="b"))
+
+    def cut_at_a_price(blob: Blob, start: int, end: int, num_tokens: int) -> Blob | None:
+        shelf.put(chat(3, length=64, system=0), Belonging(owner="c"))
+        return cut(blob, start, end, num_tokens)
+
+    store._cut = cut_at_a_price
+    store.forget("a")
+    shelf.check()
+    assert shelf.held(chat(3, length=64, system=0)) > 0
+
+
 @pytest.mark.parametrize("can_cut", [True, False], ids=["ranges", "states"])
 @pytest.mark.parametrize("seed", range(5))
 def test_a_random_history_never_gives_wrong_kv_nor_breaks_a_budget(
@@ -325,6 +466,7 @@ def test_a_random_history_never_gives_wrong_kv_nor_breaks_a_budget(
     choose = random.Random(seed)
     shelf = Shelf(ram=300 * TOKEN, disk=600 * TOKEN, can_cut=can_cut)
     known: dict[str, list[list[int]]] = {}
+    may_be_written: list[list[int]] = []
 
     def new_tokens() -> list[int]:
         paths = [path for each in known.values() for path in each]
@@ -336,9 +478,12 @@ def test_a_random_history_never_gives_wrong_kv_nor_breaks_a_budget(
     def put() -> None:
         owner = choose.choice("abcdef")
         token_ids = new_tokens()
+        is_durable = choose.random() < 0.8
+        if is_durable:
+            may_be_written.append(token_ids)
         shelf.put(
             token_ids,
-            Belonging(owner=owner, is_durable=choose.random() < 0.8),
+            Belonging(owner=owner, is_durable=is_durable),
             is_canonical=choose.random() < 0.2,
         )
         known.setdefault(owner, []).append(token_ids)
@@ -366,6 +511,9 @@ def test_a_random_history_never_gives_wrong_kv_nor_breaks_a_budget(
         choose.choice(actions)()
         shelf.store.maintain()
         shelf.store.check()
+        for row in shelf.disk.rows.values():
+            place = slice(row.start, row.start + len(row.token_ids))
+            assert any(row.token_ids == tuple(words[place]) for words in may_be_written)
         if number % 50 == 49:
             shelf.restart()
             shelf.store.retain(known)
