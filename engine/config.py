@@ -26,7 +26,8 @@ class EngineConfig:
     KV is kept as `kv_type`: "f16", "q8_0" (half the memory, coarser), or "auto" (what suits the
     model). What leaves the cells is kept in `kv_ram_bytes` of memory (None: a quarter of what is
     free, at most 4 GiB) and, for conversations that may reach the disk, in `kv_disk_bytes` below
-    `kv_folder` (None: not on the disk at all).
+    `kv_folder` (None: not on the disk at all). The way to the disk leads through that memory, so 0
+    of it keeps nothing.
     """
 
     model_path: Path

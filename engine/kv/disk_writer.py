@@ -71,7 +71,8 @@ class DiskWriter:
         self.outcomes: SimpleQueue[Outcome] = SimpleQueue()
         self.num_index_bytes = index.num_bytes
         self._deadline = float("inf")
-        # Files that could not be removed: on some systems one that is being read stays.
+        # What could not be removed, and is tried again: on some systems a file that is being read
+        # stays, and on a full disk a row.
         self._stubborn: set[Name] = set()
         # A daemon: a disk that hangs must not keep the app from ending.
         self._thread = threading.Thread(target=self._run, name="kv-writer", daemon=True)
@@ -110,7 +111,7 @@ class DiskWriter:
         """False: that was the last."""
         changes: list[Callable[[], None]] = []
         outcomes: list[Outcome] = []
-        is_removal = False
+        removed: list[Name] = []
         is_last = False
         if self._stubborn:
             commands = [Remove(sorted(self._stubborn)), *commands]
@@ -126,11 +127,13 @@ class DiskWriter:
                 case Update(segments):
                     changes.append(self._updating(segments))
                 case Remove(names):
-                    is_removal = True
+                    removed.extend(names)
                     changes.append(self._deleting(self._unlink(names)))
                 case Stop():
                     is_last = True
-        error = self._commit(changes, is_removal=is_removal)
+        error = self._commit(changes, is_removal=bool(removed))
+        if error:
+            self._stubborn.update(removed)
         for outcome in outcomes:
             if error and not outcome.error:
                 # Without its row nobody could use it before the next start.

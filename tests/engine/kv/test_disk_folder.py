@@ -262,6 +262,28 @@ def test_a_file_that_cannot_be_removed_yet_is_removed_later(
     assert sorted(reopened(folder)) == [0, 1]
 
 
+def test_words_that_a_full_disk_left_in_the_index_go_with_the_next_change(
+    disk: DiskFolder, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(_: SegmentIndex) -> None:
+        raise OSError(28, "database or disk is full")
+
+    write(disk, 1, 2)
+    with monkeypatch.context() as patch:
+        patch.setattr(SegmentIndex, "commit", full)
+        disk.remove([key_of(2)])
+        assert write(disk, 0)[0].error
+
+    def bytes_of_the_index() -> bytes:
+        files = [path for path in index_files(folder / INDEX_NAME) if path.exists()]
+        return b"".join(path.read_bytes() for path in files)
+
+    assert key_of(2) in bytes_of_the_index()
+    write(disk, 3)
+    assert key_of(1) in bytes_of_the_index()
+    assert key_of(2) not in bytes_of_the_index()
+
+
 # Budgets
 
 
