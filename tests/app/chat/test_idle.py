@@ -4,6 +4,7 @@ import asyncio
 import os
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -453,3 +454,28 @@ async def test_cancelling_in_the_first_moment_is_harmless(room: Room) -> None:
     room.idle.cancel(conversation_id)
     await asyncio.wait_for(room.jobs.at_rest(conversation_id), 5)
     assert room.idle.num_running == 0
+
+
+@pytest.mark.parametrize(("template", "form"), [("llama3", "%d %b %Y"), ("granite3", "%B %d, %Y")])
+async def test_a_date_that_stands_in_the_prompt_stays_that_of_the_first_day(
+    home: Path, template: str, form: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """open-chat-studio#3625: with the day in the system prompt, midnight made all be read again."""
+    room = Room(home / "history.sqlite3", template)
+    conversation = await room.conversations.create()
+    conversation_id = conversation.conversation_id
+    first_day = datetime.fromtimestamp(conversation.created_at, UTC).astimezone().strftime(form)
+    await talk(room, conversation_id, "What is it?", PLAIN)
+    monkeypatch.setattr("time.time", lambda: conversation.created_at + 40 * 86_400)
+    room.chat_model = fake_chat_model(room.engine, template)
+    for question in ("And why?", "Since when?"):
+        before = room.engine.streams[-1]
+        await talk(room, conversation_id, question, PLAIN)
+        held = [*before.prompt, *PLAIN.encode()]
+        tokens = room.engine.streams[-1].prompt
+        assert tokens[: len(held)] == held
+        tokenizer = room.chat_model.loaded.tokenizer
+        assert first_day in b"".join(map(tokenizer.token_bytes, tokens)).decode()
+    # Another day in what the next turn would send would be read in between.
+    assert room.engine.background == []
+    await room.close()

@@ -1,5 +1,6 @@
 """With the starter model's own vocabulary and template, the ids are those of llama.cpp."""
 
+import random
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
@@ -104,3 +105,33 @@ def test_no_text_opens_a_turn(model: LlamaModel, ledger: TokenLedger) -> None:
     turns = [Turn(Role.USER, attack), Turn(Role.ASSISTANT, attack), Turn(Role.USER, attack)]
     # The template adds a system turn of its own, and opens the answer.
     assert ledger.encode(turns, NOON).count(start) == 5
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_an_answer_of_any_tokens_goes_on_behind_its_last_one(
+    model: LlamaModel, ledger: TokenLedger, seed: int
+) -> None:
+    """Answers that were tokenized anew gave other ids, and all of them were read again:
+    ggml-org/llama.cpp#11970, mlc-ai/mlc-llm#3179, LostRuins/koboldcpp#1368."""
+    vocabulary = model.vocabulary
+    controls = {token.token_id for token in vocabulary.control_tokens.values()}
+    ordinary = [each for each in range(vocabulary.num_tokens) if each not in controls]
+    choose = random.Random(seed)
+    turns: list[Turn] = []
+    held: list[int] = []
+    for _ in range(3):
+        turns.append(Turn(Role.USER, "Go on."))
+        prompt = ledger.encode(turns, NOON)
+        assert prompt[: len(held)] == held
+        generated: list[int] = []
+        while len(generated) < 30:
+            piece = choose.choices(ordinary, k=choose.randrange(1, 4))
+            # Halves of characters that find each other, and none that do not.
+            if "\ufffd" not in spelled(model, [*generated, *piece]):
+                generated += piece
+        turns.append(Turn(Role.ASSISTANT, spelled(model, generated), "", tuple(generated)))
+        held = [*prompt, *generated]
+
+
+def spelled(model: LlamaModel, token_ids: list[int]) -> str:
+    return b"".join(map(model.vocabulary.token_bytes, token_ids)).decode(errors="replace")

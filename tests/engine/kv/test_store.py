@@ -525,3 +525,38 @@ def common(one: list[int], other: list[int]) -> int:
         (i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b),
         min(len(one), len(other)),
     )
+
+
+def test_what_is_about_to_be_needed_is_not_evicted_from_the_disk_either() -> None:
+    """antirez/ds4#448: storing one chat evicted the prefix of the next from the disk."""
+    shelf = Shelf(disk=130 * TOKEN)
+    shelf.put(chat(1, system=0), durable("a"))
+    shelf.store.protect(shelf.store.match(chat(1, system=0), 60).segments)
+    for seed in range(2, 5):
+        shelf.put(chat(seed, system=0), durable(f"chat {seed}"))
+    shelf.restart()
+    assert shelf.held(chat(1, system=0)) == 60
+
+
+@pytest.mark.parametrize("tier", ["ram", "disk"])
+def test_the_end_of_a_conversation_goes_before_its_beginning(tier: str) -> None:
+    """antirez/ds4#444: short prefixes, which the longer ones stand on, were evicted first."""
+    shelf = Shelf(ram=100 * TOKEN) if tier == "ram" else Shelf(disk=100 * TOKEN)
+    for seed in range(6):
+        shelf.put(chat(seed, system=0), durable(f"chat {seed}") if tier == "disk" else NOBODY)
+        if tier == "disk":
+            shelf.restart()
+        assert shelf.held(chat(seed, system=0)) == 60
+        if seed:
+            # The one before has lost its end, in whole pieces, and nothing else.
+            assert shelf.held(chat(seed - 1, system=0)) == 32
+
+
+def test_what_several_conversations_begin_with_outlives_newer_ones() -> None:
+    shelf = Shelf(ram=200 * TOKEN)
+    for seed in (1, 2):
+        shelf.put(chat(seed, length=62, system=32), Belonging(owner=f"chat {seed}"))
+    shelf.now += 3600
+    for seed in range(3, 9):
+        shelf.put(chat(seed, system=0), Belonging(owner=f"chat {seed}"))
+    assert shelf.held(chat(1, length=62, system=32)) == 32
