@@ -223,7 +223,7 @@ class Engine:
         """Bring both books together again after a step without logits."""
         requests = [item.request for item in batch.scheduled]
         if failure is StepFailure.BROKEN:
-            return self._start_over(requests)
+            return self._read_again_or_fail(requests)
         memory = self._backend.kv_memory
         for request in requests:
             # The last token is computed again: its logits are gone with the step.
@@ -242,8 +242,16 @@ class Engine:
                 self._seats.evict_idle()
         return []
 
+    def _read_again_or_fail(self, requests: list[Request]) -> list[RequestOutput | RequestFailure]:
+        """Once may be chance: it is tried again from nothing. Twice is not."""
+        failed = [request for request in requests if request.has_failed]
+        for request in requests:
+            self._distrust(request)
+            request.has_failed = True
+        return self._start_over(failed)
+
     def _start_over(self, requests: list[Request]) -> list[RequestOutput | RequestFailure]:
-        """The computation failed: these requests end, everybody else is read again."""
+        """A computation failed: these requests end, everybody else is read again."""
         logger.error("the model could not compute a step")
         error = EngineError(
             "The model could not compute this answer: send the message again, or restart the app"

@@ -86,6 +86,8 @@ class Request:
     is_from_disk: bool = False
     """Some of the restored tokens were on the disk only."""
     num_preemptions: int = 0
+    has_failed: bool = False
+    """A step could not compute it, and it was read again once."""
     is_forgotten: bool = False
     """Its conversation was deleted while it waited or ran."""
     num_prompt_tokens: int = field(init=False)

@@ -19,6 +19,8 @@ from engine.request import Request, RequestStatus
 # How long a piece of a prompt may delay those who write, in seconds.
 PIECE_SECONDS = 0.15
 MIN_PIECE_TOKENS = 16
+# Of a model whose steps cannot be ended early: how many such pieces one reads at most.
+MOST_PIECES = 2
 # How long KV that comes back from the store may delay those who write, in seconds a step.
 RETURN_SECONDS = 0.05
 # Room beside a prompt that makes admission worthwhile; the answer may need more later.
@@ -105,6 +107,8 @@ class Scheduler:
         self._bring_back()
         scheduled: list[ScheduledRequest] = []
         budget = self._max_batch_tokens
+        if not self._seats.can_cut:
+            budget = min(budget, MOST_PIECES * self._piece_tokens)
         for request in list(self._running):
             # An earlier one of this loop may have preempted it.
             is_writing = request.status is RequestStatus.RUNNING and not request.is_prefilling

@@ -12,6 +12,7 @@ The run of ids must spell the rendered text exactly and reach as far around the 
 sides agree; what lies outside is tokenized as text.
 """
 
+from codecs import getincrementaldecoder
 from collections import OrderedDict, deque
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -128,7 +129,15 @@ class TokenLedger:
         except IndexError:
             # Another model wrote this, and its vocabulary is larger.
             return None
-        spelled = b"".join(pieces)
+        # As the answer was shown: what is no character in it has a sign in its place.
+        decoder = getincrementaldecoder("utf-8")("replace")
+        shown: list[bytes] = []
+        # Between the tokens of one character nothing may be put.
+        is_border = [True]
+        for piece in pieces:
+            shown.append(decoder.decode(piece).encode())
+            is_border.append(not decoder.getstate()[0])
+        spelled = b"".join(shown)
         # The answer stands last; thinking came before it and may quote it.
         place = spelled.rfind(text[begin:end])
         if place < 0:
@@ -137,11 +146,11 @@ class TokenLedger:
         before, after = memoryview(spelled)[:place], memoryview(spelled)[end - shift :]
         left = place - _num_equal(reversed(before), reversed(memoryview(text)[done:begin]))
         right = end - shift + _num_equal(after, memoryview(text)[end:])
-        borders = list(accumulate(map(len, pieces), initial=0))
+        borders = list(accumulate(map(len, shown), initial=0))
         usable = [
             index
             for index, border in enumerate(borders)
-            if left <= border <= right and _is_character_border(text, border + shift)
+            if left <= border <= right and is_border[index]
         ]
         if not usable:
             return None
@@ -221,7 +230,3 @@ def _num_equal(one: Iterable[int], other: Iterable[int]) -> int:
 
 def _size(part: TextPart) -> int:
     return len(part.text) + sum(len(span.token_ids) for span in part.spans)
-
-
-def _is_character_border(text: bytes, place: int) -> bool:
-    return place >= len(text) or text[place] & 0xC0 != 0x80

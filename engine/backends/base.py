@@ -115,7 +115,8 @@ class ModelRunner(Protocol):
         ...
 
     def abort_step(self) -> None:
-        """End the running step early, or else the next one. Any thread may call it."""
+        """End the running step early, or else the next one, where that loses nothing that earlier
+        steps computed. Any thread may call it."""
         ...
 
     def accept_steps(self) -> None:

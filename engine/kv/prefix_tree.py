@@ -26,6 +26,10 @@ class Match(NamedTuple):
         ends = [*(segment.start for segment in self.segments[1:]), self.length]
         return zip(self.segments, ends, strict=False)
 
+    def without_last(self) -> "Match":
+        *others, last = self.segments
+        return Match(tuple(others), last.start)
+
 
 class PrefixTree:
     """Owned by the engine thread."""

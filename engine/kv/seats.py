@@ -61,17 +61,17 @@ class Seats:
         nothing changed. A reproducible request must be alone.
         """
         stored = self._stored(request)
+        # Who makes way for it goes to the store, and must not push it out there.
+        self._tiers.protect(stored)
         seat: Seat | None
         if request.options.is_reproducible:
             seat, stored = self._seat_alone(request, stored)
         else:
             seat, stored = self._seat_beside_others(request, headroom, stored)
-            if seat is None and stored.segments:
-                # The way back takes more cells for a moment than reading does.
-                seat, stored = self._seat_beside_others(request, headroom, Match())
             if seat is not None:
                 self._alone = None
         if seat is None:
+            self._tiers.protect(Match())
             return False
         seat.request = request
         seat.belonging = request.belonging
@@ -192,14 +192,27 @@ class Seats:
     def _seat_beside_others(
         self, request: Request, headroom: int, stored: Match
     ) -> tuple[Seat | None, Match]:
+        """The way back takes more cells for a moment than reading does, so perhaps less comes
+        back than is stored."""
+        ways = [stored]
+        if stored.segments:
+            ways += [stored.without_last(), Match()]
+        for way in dict.fromkeys(ways):
+            seat, way = self._seat_for(request, headroom, way)
+            if seat is not None:
+                return seat, way
+        return None, stored
+
+    def _seat_for(
+        self, request: Request, headroom: int, stored: Match
+    ) -> tuple[Seat | None, Match]:
         source, num_held = self._longest_prefix(request)
         if stored.length - num_held < MIN_STORE_TOKENS:
             stored = Match()
         elif not self.can_cut:
             # A state from the store needs an empty seat.
             source, num_held = None, 0
-        # What comes back needs its segment's cells for a moment, also those it will not keep.
-        headroom += max((each.num_tokens for each in stored.segments), default=0)
+        headroom = max(headroom, _cells_for(stored, num_held) - request.num_tokens)
         seat = None
         if source is not None and source.is_idle and num_held == source.length:
             seat = self._continue(source, request, headroom)
@@ -286,6 +299,14 @@ class Seats:
         latest = max(each.last_used for each in self._cells.seats)
         # Two in one tick of the clock still have an order.
         seat.last_used = max(time.time(), float(np.nextafter(latest, np.inf)))
+
+
+def _cells_for(stored: Match, num_held: int) -> int:
+    """The most cells that the way back takes: each segment comes whole, beside what is held."""
+    return max(
+        (max(segment.start, num_held) + segment.num_tokens for segment in stored.segments),
+        default=0,
+    )
 
 
 _STRETCH = 256

@@ -95,8 +95,8 @@ class Tiers:
             for segment, end in stored.steps():
                 if end > seat.length:
                     seat.returning.append(Return(segment, end))
-            self._protect_returning()
             self._store.prefetch([coming.segment for coming in seat.returning])
+        self.protect(Match())
 
     def bring_back(self, seat: Seat, request: Request, seconds: float | None) -> None:
         """Restore what the seat waits for, for about so long (None: all of it)."""
@@ -108,7 +108,12 @@ class Tiers:
             if seconds is not None and perf_counter() - began > seconds:
                 break
         request.restore_ms += (perf_counter() - began) * 1e3
-        self._protect_returning()
+        self.protect(Match())
+
+    def protect(self, stored: Match) -> None:
+        """Keep in the store what comes back now, and this for whom it will come back next."""
+        coming = (each.segment for seat in self._cells.seats for each in seat.returning)
+        self._store.protect([*coming, *stored.segments])
 
     # Out of the way
 
@@ -191,11 +196,6 @@ class Tiers:
             seat.num_canonical = min(num_canonical, seat.length)
             if seat.request is not None:
                 seat.request.num_computed_tokens = seat.length
-
-    def _protect_returning(self) -> None:
-        self._store.protect(
-            coming.segment for seat in self._cells.seats for coming in seat.returning
-        )
 
     def _worth(self, seat: Seat) -> float:
         owner = seat.belonging.owner

@@ -1,6 +1,6 @@
 """Drives an engine step by step over the fake backend and compares every answer with its oracle."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from engine.config import EngineConfig
@@ -65,7 +65,11 @@ class EngineRun:
     def step(self) -> None:
         self.num_steps += 1
         self.engine.accept_steps()
-        for output in self.engine.step():
+        self.take(self.engine.step())
+
+    def take(self, outputs: Iterable[RequestOutput | RequestFailure]) -> None:
+        """What a step gave."""
+        for output in outputs:
             self._take(output)
         self.engine.check()
 

@@ -245,3 +245,45 @@ def test_turns_beside_a_chat_that_is_written_read_only_what_is_new(
     assert other in talk.run.open
     talk.run.finish()
     talk.run.check_answer(other)
+
+
+@pytest.mark.parametrize("tier", ["ram", "disk"])
+@pytest.mark.parametrize("length", [60, 110, 140, 200])
+def test_a_state_longer_than_half_of_the_context_comes_back(tier: str, length: int) -> None:
+    talk = Talk(fake_config(cells=256, running=1), can_cut=False)
+    _, history = talk.turn(talk.words(length), 0, durable("a"))
+    if tier == "ram":
+        talk.run.engine._seats.evict_idle()
+    else:
+        talk.quit()
+        talk.start()
+    assert talk.turn(history, 3, durable("a"))[0] == 3 + 1
+
+
+@pytest.mark.parametrize("tier", ["ram", "disk"])
+def test_a_chat_that_nearly_fills_the_context_comes_back(tier: str) -> None:
+    """Only its last segment may lack the room that the way back takes."""
+    talk = Talk(fake_config(cells=256, running=1))
+    _, history = talk.turn(talk.words(225), 0, durable("a"))
+    if tier == "ram":
+        talk.run.engine._seats.evict_idle()
+    else:
+        talk.quit()
+        talk.start()
+    assert talk.turn(history, 3, durable("a"), 1)[0] <= 3 + 16
+
+
+@pytest.mark.parametrize(
+    ("sequences", "others", "ram"),
+    [(1, [210], 20_000), (3, [40] * 4, 25_000), (4, [40] * 6, 31_000)],
+)
+def test_with_all_seats_taken_putting_one_chat_away_does_not_lose_the_one_that_comes_back(
+    sequences: int, others: list[int], ram: int
+) -> None:
+    talk = Talk(fake_config(cells=256, sequences=sequences, running=1, ram=ram))
+    _, one = talk.turn(talk.words(120), 0)
+    for length in others:
+        talk.turn(talk.words(length), 0)
+    store = talk.run.engine._seats.store
+    assert store.match(one, len(one)).length == len(one) - 1, "it is in memory whole"
+    assert talk.turn(one, 3)[0] == 3 + 1

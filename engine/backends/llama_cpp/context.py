@@ -278,7 +278,10 @@ class LlamaContext:
         return self._logits
 
     def abort_step(self) -> None:
-        self._abort_flag.hoist()
+        # A state that was half computed is lost whole, and its neighbours' too: such a step is
+        # short, and runs to its end.
+        if self.can_cut:
+            self._abort_flag.hoist()
 
     def accept_steps(self) -> None:
         self._abort_flag.strike()

@@ -201,3 +201,27 @@ def test_a_first_token_that_the_template_leaves_out_is_added() -> None:
     token_ids = ledger(tokenizer).encode([USER], NOON)
     assert token_ids[0] == tokenizer.bos_id
     assert token_ids.count(token_ids[0]) == 1
+
+
+def test_a_broken_character_inside_an_answer_costs_none_of_its_tokens() -> None:
+    tokenizer = FakeTokenizer()
+    made = ledger(tokenizer)
+    prompt = made.encode([USER], NOON)
+    # The fake's other tokens are bytes.
+    written = (*tokenizer.spell_out("hello "), 0xFF, *tokenizer.spell_out(" answer"))
+    shown = "hello \ufffd answer"
+    next_prompt = made.encode([USER, Turn(Role.ASSISTANT, shown, "", written), USER], NOON)
+    held = [*prompt, *written]
+    assert next_prompt[: len(held)] == held
+
+
+def test_at_least_what_stands_before_a_broken_character_is_kept() -> None:
+    tokenizer = FakeTokenizer()
+    made = ledger(tokenizer)
+    prompt = made.encode([USER], NOON)
+    before = tokenizer.spell_out("hello ")
+    written = (*before, 0xFF, *tokenizer.spell_out(" answer"))
+    shown = "hello \ufffd answer"
+    next_prompt = made.encode([USER, Turn(Role.ASSISTANT, shown, "", written), USER], NOON)
+    held = [*prompt, *before]
+    assert next_prompt[: len(held)] == held

@@ -265,7 +265,7 @@ def test_damage_in_memory_to_one_chat_changes_no_bit_of_another(home: Home) -> N
         home.ask(mine, ORDINARY, 1)
         evict(home)
         before = home.ask(history, OTHERS, 4)
-        for segment in home.run.engine._seats.store._all():
+        for segment in home.run.engine._seats.store._index:
             if is_damaged and "chat" in segment.num_used:
                 assert segment.blob is not None
                 segment.blob[len(segment.blob) // 2] ^= 0x40
@@ -314,15 +314,22 @@ def test_no_failure_of_a_step_leaves_a_chat_broken(
             number = home.run.submit(asked, ORDINARY, max_tokens=4)
             home.run.finish()
         assert not codes
-        # What left nothing wrong behind is simply tried again.
-        assert isinstance(home.run.last[number], RequestFailure) == (code < 0)
+        assert not isinstance(home.run.last[number], RequestFailure)
     for asked in (prompt, [*neighbour, 5, 6], [*prompt[:-3], 9]):
         assert_near(home.ask(asked, ORDINARY, 4)[1][0], logits_from_nothing(home, asked))
 
 
 def stop_in_the_middle(home: Home, number: int, num_nodes: int = 9) -> None:
-    """The user stops an answer while llama.cpp is somewhere in the graph of a step."""
+    """The user stops an answer while llama.cpp is somewhere in the graph of a step; that of a
+    state runs to its end."""
     context = home.backend.kv_memory
+    if not context.can_cut:
+        home.run.engine.abort_step()
+        for output in home.run.engine.step():
+            assert output.request_id != number or output.finish_reason is None
+        home.run.engine.abort_request(number)
+        home.run.engine.check()
+        return
     questions = itertools.count()
     callback = bindings.ggml_abort_callback(lambda _: next(questions) >= num_nodes)
     bindings.llama_set_abort_callback(context._pointer, callback, None)
@@ -512,3 +519,44 @@ def test_cells_that_llama_cpp_will_not_cut_are_read_again(
     home.run.engine.forget("chat", [held[:50]])
     assert_near(home.ask(held[:60], ORDINARY, 1)[1][0], logits_from_nothing(home, held[:60]))
     assert refused
+
+
+@every_kind
+@pytest.mark.parametrize("way", ["ram", "disk"])
+@pytest.mark.parametrize("length", [200, 300, 480])
+def test_a_chat_that_takes_much_of_the_context_comes_back(
+    home: Home,
+    way: str,
+    length: int,
+) -> None:
+    home.config = replace(home.config, context_tokens=512)
+    home.restart()
+    history = words(1, length)
+    history += home.ask(history, ORDINARY, 4)[0]
+    if way == "ram":
+        evict(home)
+    else:
+        home.rest()
+        home.restart()
+    # The last segment of a full context may have to be read.
+    assert home.ask([*history, 5, 6], ORDINARY, 2)[2] <= 2 + 1 + (256 if length == 480 else 0)
+
+
+@pytest.mark.parametrize("kind", WHOLE)
+def test_a_state_whose_prompt_is_stopped_inside_a_step_is_read_on(home: Home) -> None:
+    prompt, num_computed = stopped(home)
+    assert home.ask(prompt, ORDINARY, 1)[2] <= len(prompt) - num_computed
+
+
+@pytest.mark.parametrize("kind", WHOLE)
+def test_a_stop_costs_a_neighbour_nothing_that_it_had_read(home: Home) -> None:
+    neighbour = home.run.submit(words(5, 60), OTHERS, max_tokens=20)
+    for _ in range(5):
+        home.run.step()
+    number = home.run.submit(words(6, 300), ORDINARY, max_tokens=4)
+    home.run.step()
+    before = home.run.engine._generations[neighbour].request.num_computed_tokens
+    stop_in_the_middle(home, number)
+    home.run.step()
+    request = home.run.engine._generations[neighbour].request
+    assert request.num_computed_tokens > before and request.num_preemptions == 0
