@@ -284,7 +284,7 @@ def test_conversations_are_imported_while_the_app_runs(app: AppProcess, tmp_path
         )
     )
     code, out, error = run(app.home, "chats", "import", str(file))
-    assert (code, out) == (0, "") and error.startswith("1 conversations were taken in")
+    assert (code, out) == (0, "") and error.startswith("Taken in: 1 conversation,")
     (chat,) = app.command("chats", "search", "Grüße")["chats"]
     assert chat["id"] == "abc"
     shown = app.command("chats", "show", "abc")
@@ -348,7 +348,7 @@ def test_a_killed_app_loses_nothing_and_leaves_nothing_in_the_way(home: Path) ->
         app.kill()
     assert (home / "data" / "owner.json").exists()
     code, out, _ = run(home, "chats", "list")
-    assert code == 0 and chat["id"] in out
+    assert code == 0 and out.startswith(chat["id"][:8])
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has other signals")
