@@ -78,6 +78,22 @@ app.run.Services = TalkingServices
 sys.exit(main(sys.argv[1:]))
 """
 
+# The app, which is asked to end while its model loads.
+ENDED_EARLY = """
+import os, signal, sys
+import app.run
+from app.cli import main
+from app.services import Services
+
+class EndedServices(Services):
+    def start(self):
+        super().start()
+        os.kill(os.getpid(), signal.SIGTERM)
+
+app.run.Services = EndedServices
+sys.exit(main(sys.argv[1:]))
+"""
+
 # A command that says at its end whether it had loaded what runs a model.
 TELLTALE = """
 import sys
@@ -372,6 +388,12 @@ def test_a_polite_end_stores_everything_within_seconds(home: Path) -> None:
     assert (code, error) == (0, "")
     (_, state, content) = stored(home)[-1]
     assert state == "interrupted" and content.startswith(seen)
+    assert not (home / "data" / "owner.json").exists()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has other signals")
+def test_a_polite_end_before_the_app_is_ready_is_no_failure(home: Path) -> None:
+    assert end(start(home, "run", "--no-open", script=ENDED_EARLY)) == (0, "", "")
     assert not (home / "data" / "owner.json").exists()
 
 
