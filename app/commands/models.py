@@ -37,8 +37,8 @@ def show_list(services: Services, options: Options, console: Console) -> None:
             f"{mark} {model.name:32} {bytes_in_words(model.num_bytes):>9}  {model.path}\n"
         )
     console.note(
-        f"Put GGUF files into {services.paths.models} to see them here; `inglenook run --model NAME`"
-        " starts the app with one."
+        f"Put GGUF files into {services.paths.models} to see them here;"
+        " `inglenook run --model NAME` starts the app with one."
     )
 
 
