@@ -24,6 +24,7 @@ from engine.errors import InglenookError, UsageError
 from engine.sampling_params import PRESETS
 
 COMMAND_PATIENCE_S = 20.0
+ID_HELP = "as `list` shows it, or its beginning"
 BENCH_HELP = "One of our benchmarks: a table, and as last line one JSON object."
 
 
@@ -173,16 +174,16 @@ def add_chats(parser: argparse.ArgumentParser) -> None:
     search.add_argument("text", metavar="TEXT")
     add_json(search)
     show = actions.add_parser("show", help="one conversation")
-    show.add_argument("ids", nargs=1, metavar="ID")
+    show.add_argument("ids", nargs=1, metavar="ID", help=ID_HELP)
     add_json(show)
     export = actions.add_parser("export", help="whole trees as JSON: all, or those named")
-    export.add_argument("ids", nargs="*", metavar="ID")
+    export.add_argument("ids", nargs="*", metavar="ID", help=ID_HELP)
     export.add_argument("--to", dest="file", metavar="FILE", help="instead of standard output")
     import_ = actions.add_parser("import", help="take in what `export` wrote")
     import_.add_argument("file", metavar="FILE")
     delete = actions.add_parser("delete", help="delete for good")
-    delete.add_argument("ids", nargs="+", metavar="ID")
-    delete.add_argument("--yes", action="store_true", help="really")
+    delete.add_argument("ids", nargs="+", metavar="ID", help=ID_HELP)
+    delete.add_argument("--yes", action="store_true", help="really; without it nothing is deleted")
 
 
 def add_models(parser: argparse.ArgumentParser) -> None:

@@ -60,10 +60,12 @@ class Paths:
         return self.cache / "kv"
 
     def create(self) -> None:
-        """Make the folders, readable by this user only."""
+        """Make the folders, and what is missing above them, readable by this user only."""
         for folder in (self.data, self.cache, self.models, self.logs):
             try:
-                folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+                # `parents=True` would give those above it the mode of every new folder.
+                for place in (*reversed(folder.parents), folder):
+                    place.mkdir(mode=0o700, exist_ok=True)
             except OSError as error:
                 raise HomeError(
                     f"The folder {folder} cannot be made ({error.strerror}): make it writable or"

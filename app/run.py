@@ -4,10 +4,12 @@ import asyncio
 import logging
 import logging.handlers
 import os
+import signal
 import socket
 import sys
 import threading
 import webbrowser
+from typing import NoReturn
 
 from app.api import openai
 from app.owner import HomeLock, OwnerAddress, own_or_find
@@ -26,6 +28,7 @@ def run(host: str, port: int | None, model: str, opens_browser: bool) -> int:
             f"Inglenook listens on this machine only, and {host} is not one of its own addresses"
             f" ({', '.join(LOOPBACK)})."
         )
+    signal.signal(signal.SIGTERM, end_early)
     paths = Paths.from_environment()
     paths.create()
     found = own_or_find(paths, PATIENCE_S)
@@ -40,6 +43,11 @@ def run(host: str, port: int | None, model: str, opens_browser: bool) -> int:
             with found:
                 serve_home(paths, found, host, port, model, opens_browser)
     return 0
+
+
+def end_early(*_: object) -> NoReturn:
+    """Until the server answers this signal itself: no failure, and what was begun is tidied up."""
+    sys.exit(0)
 
 
 def serve_home(

@@ -22,6 +22,7 @@ from app.bench.machine import Others, machine
 from app.bench.our_engine import OurEngine, model_of
 from app.bench.report import Report
 from app.bench.workload import Generation, Prompts
+from app.commands.console import counted
 from engine.config import EngineConfig
 
 WINDOW = 8
@@ -109,8 +110,9 @@ def run(options: argparse.Namespace) -> Report:
             pairs.append(Pair(trial, measure(engine, prompts.prompt(options.prompt), 0)))
             progress(len(pairs), pairs[-1])
     clean = undisturbed(pairs) or pairs
+    num_disturbed = len(pairs) - len(undisturbed(pairs))
     notes = [
-        f"{len(pairs)} trials, {len(pairs) - len(undisturbed(pairs))} of them disturbed by other"
+        f"{counted(len(pairs), 'trial')}, {num_disturbed} of them disturbed by other"
         f" programs{'' if undisturbed(pairs) else ', which are shown for want of better ones'}."
     ]
     rows = [*summary(clean), *table_of_windows(clean)]

@@ -2,9 +2,9 @@
 
 import http.client
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Generic, Protocol, TypeVar
 
 from app.api.keys import api_key
 from app.bench.app_process import AppProcess
@@ -12,6 +12,8 @@ from app.bench.llama_server import READ_S, REMEMBERING, LlamaServer
 from app.paths import Paths
 from app.settings import Settings, save_settings
 from engine.errors import EngineError
+
+P = TypeVar("P", bound=AppProcess | LlamaServer)
 
 SLOTS = 4
 # A restored slot needs room of its own; a single one gives up what it held for it.
@@ -37,9 +39,6 @@ class Server(Protocol):
     def is_running(self) -> bool: ...
 
     @property
-    def can_restart(self) -> bool: ...
-
-    @property
     def fields(self) -> Mapping[str, Any]:
         """What a request here says besides."""
         ...
@@ -63,60 +62,66 @@ class Server(Protocol):
         ...
 
 
-class OurServer:
-    """Inglenook in a home that outlives a restart. Nothing is asked of its user."""
+class ProcessServer(Generic[P]):
+    """What a server has whose process is ours: it is launched anew by every start."""
 
-    name = "ours"
-    can_restart = True
     fields: Mapping[str, Any] = {}
 
-    def __init__(self, home: Path, model: Path, context_tokens: int) -> None:
-        self._home = home
-        self._model = model
-        self._paths = Paths.from_environment({"INGLENOOK_HOME": str(home)})
-        self._paths.create()
-        save_settings(self._paths.settings, Settings(context_tokens=context_tokens))
-        self._process: AppProcess | None = None
+    def __init__(self, launch: Callable[[], P]) -> None:
+        self._launch = launch
+        self._launched: P | None = None
 
     @property
     def url(self) -> str:
-        return self._started.url
+        return self._process.url
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
+    def is_running(self) -> bool:
+        return self._launched is not None and self._launched.is_running
+
+    def start(self) -> None:
+        self._launched = self._launch()
+
+    def end(self, *, kill: bool) -> None:
+        self._process.end(kill=kill)
+
+    def close(self) -> None:
+        if self._launched is not None:
+            self._launched.close()
+
+    def keep(self, chat_id: str) -> None:
+        """Nothing, if its user need not do anything."""
+
+    def bring_back(self, chat_id: str) -> None:
+        """Nothing, likewise."""
+
+    @property
+    def _process(self) -> P:
+        assert self._launched is not None, "it was not started"
+        return self._launched
+
+
+class OurServer(ProcessServer[AppProcess]):
+    """Inglenook in a home that outlives a restart. Nothing is asked of its user."""
+
+    name = "ours"
+
+    def __init__(self, home: Path, model: Path, context_tokens: int) -> None:
+        super().__init__(lambda: AppProcess(home, str(model)).__enter__())
+        self._paths = Paths.from_environment({"INGLENOOK_HOME": str(home)})
+        self._paths.create()
+        save_settings(self._paths.settings, Settings(context_tokens=context_tokens))
 
     @property
     def key(self) -> str:
         return api_key(self._paths)
 
-    @property
-    def pid(self) -> int:
-        return self._started.pid
 
-    @property
-    def is_running(self) -> bool:
-        return self._process is not None and self._process.is_running
-
-    def start(self) -> None:
-        self._process = AppProcess(self._home, str(self._model)).__enter__()
-
-    def end(self, *, kill: bool) -> None:
-        self._started.end(kill=kill)
-
-    def close(self) -> None:
-        if self._process is not None:
-            self._process.close()
-
-    def keep(self, chat_id: str) -> None:
-        pass
-
-    def bring_back(self, chat_id: str) -> None:
-        pass
-
-    @property
-    def _started(self) -> AppProcess:
-        assert self._process is not None, "it was not started"
-        return self._process
-
-
-class LlamaChatServer:
+class LlamaChatServer(ProcessServer[LlamaServer]):
     """llama.cpp's server with what is best for many conversations.
 
     With a `slot_folder` its user has a script that saves the slot after a conversation's last
@@ -125,7 +130,6 @@ class LlamaChatServer:
 
     name = "llama.cpp"
     key = ""
-    can_restart = True
 
     def __init__(
         self,
@@ -136,46 +140,20 @@ class LlamaChatServer:
         threads: int,
         slot_folder: Path | None = None,
     ) -> None:
-        self._program = program
-        self._model = model
-        self._context_tokens = context_tokens
-        self._threads = threads
-        self._slot_folder = slot_folder
-        self._process: LlamaServer | None = None
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self._started.port}"
-
-    @property
-    def pid(self) -> int:
-        return self._started.pid
-
-    @property
-    def is_running(self) -> bool:
-        return self._process is not None and self._process.is_running
-
-    @property
-    def fields(self) -> Mapping[str, Any]:
-        return {"id_slot": SLOT} if self._slot_folder else {}
-
-    def start(self) -> None:
-        self._process = LlamaServer(
-            self._program,
-            self._model,
-            streams=SLOTS,
-            context_tokens=self._context_tokens,
-            threads=self._threads,
-            memory=REMEMBERING,
-            slot_folder=self._slot_folder,
-        ).__enter__()
-
-    def end(self, *, kill: bool) -> None:
-        self._started.end(kill=kill)
-
-    def close(self) -> None:
-        if self._process is not None:
-            self._process.close()
+        super().__init__(
+            lambda: LlamaServer(
+                program,
+                model,
+                streams=SLOTS,
+                context_tokens=context_tokens,
+                threads=threads,
+                memory=REMEMBERING,
+                slot_folder=slot_folder,
+            ).__enter__()
+        )
+        self._has_slots = slot_folder is not None
+        if self._has_slots:
+            self.fields = {"id_slot": SLOT}
 
     def keep(self, chat_id: str) -> None:
         self._slot("save", chat_id)
@@ -184,9 +162,9 @@ class LlamaChatServer:
         self._slot("restore", chat_id)
 
     def _slot(self, action: str, chat_id: str) -> None:
-        if self._slot_folder is None:
+        if not self._has_slots:
             return
-        connection = http.client.HTTPConnection("127.0.0.1", self._started.port, timeout=READ_S)
+        connection = http.client.HTTPConnection("127.0.0.1", self._process.port, timeout=READ_S)
         try:
             body = json.dumps({"filename": f"{chat_id}.slot"})
             headers = {"Content-Type": "application/json"}
@@ -200,11 +178,6 @@ class LlamaChatServer:
                 f"llama-server could not {action} a slot: {said.decode('utf-8', 'replace')}"
             )
 
-    @property
-    def _started(self) -> LlamaServer:
-        assert self._process is not None, "it was not started"
-        return self._process
-
 
 class RunningServer:
     """One that somebody else has started and will end. It can only be asked."""
@@ -212,7 +185,6 @@ class RunningServer:
     name = "peer"
     pid = None
     is_running = True
-    can_restart = False
     fields: Mapping[str, Any] = {}
 
     def __init__(self, url: str, key: str) -> None:

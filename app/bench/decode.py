@@ -16,6 +16,7 @@ from app.bench.options import add_context, add_effort, add_model, add_server, pr
 from app.bench.our_engine import OurEngine, Taken, model_of
 from app.bench.report import Report
 from app.bench.workload import Generation, Prompts
+from app.commands.console import counted
 from engine.config import EngineConfig
 from engine.errors import UsageError
 
@@ -96,7 +97,7 @@ def compared(
                 ratios,
                 minutes=options.minutes,
                 min_pairs=options.pairs,
-                on_pair=show_pair(f"{streams} streams, "),
+                on_pair=show_pair(f"{counted(streams, 'stream')}, "),
             )
     return [
         row_of(measure, streams, pairs, figures[measure], bar)
@@ -162,7 +163,7 @@ def alone(
         rows.append(
             {
                 "measure": f"{measure.replace('_', ' ')}, tokens/s",
-                "label": f"{measure.replace('_', ' ')}, {streams} streams",
+                "label": f"{measure.replace('_', ' ')}, {counted(streams, 'stream')}",
                 "streams": streams,
                 "ours": figure.median,
                 "low": figure.low,
@@ -214,7 +215,7 @@ def overhead(
     figure = figure_of([cost.processor_ms for cost in costs])
     return {
         "measure": "Python per step, ms",
-        "label": f"Python per step, {streams} streams",
+        "label": f"Python per step, {counted(streams, 'stream')}",
         "streams": streams,
         "ours": figure.median,
         "low": figure.low,

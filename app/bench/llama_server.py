@@ -13,6 +13,7 @@ from time import perf_counter, sleep
 from typing import Any, Self
 
 from app.bench.our_engine import Stream, Taken
+from app.bench.server_process import ServerProcess
 from app.bench.workload import Generation
 from engine.errors import EngineError
 
@@ -26,8 +27,8 @@ REMEMBERING = ("--cache-ram", "4096")
 """Its best: what leaves a slot stays in memory, up to so many MiB."""
 
 
-class LlamaServer:
-    """A server process on the loopback, ended with the `with` block.
+class LlamaServer(ServerProcess):
+    """A server on the loopback.
 
     `memory` says what it keeps of prompts; with a `slot_folder` it saves and restores slots there.
     """
@@ -44,8 +45,8 @@ class LlamaServer:
         slot_folder: Path | None = None,
     ) -> None:
         self.port = free_port()
-        self._log = tempfile.TemporaryFile()  # noqa: SIM115
-        self._process = subprocess.Popen(
+        log = tempfile.TemporaryFile()  # noqa: SIM115
+        process = subprocess.Popen(
             [
                 *(str(program), "--model", str(model), "--host", "127.0.0.1"),
                 *("--port", str(self.port), "--ctx-size", str(context_tokens)),
@@ -58,21 +59,14 @@ class LlamaServer:
             ],
             env={name: value for name, value in os.environ.items() if name not in OURS},
             stdin=subprocess.DEVNULL,
-            stdout=self._log,
+            stdout=log,
             stderr=subprocess.STDOUT,
         )
+        super().__init__(process, log)
 
     @property
-    def pid(self) -> int:
-        return self._process.pid
-
-    @property
-    def is_running(self) -> bool:
-        return self._process.poll() is None
-
-    def end(self, *, kill: bool = False) -> None:
-        """Ask it to end, or end it as a power cut would; `close` waits for it."""
-        (self._process.kill if kill else self._process.terminate)()
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
 
     def __enter__(self) -> Self:
         try:
@@ -81,19 +75,6 @@ class LlamaServer:
             self.close()
             raise
         return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        if self.is_running:
-            self.end()
-            try:
-                self._process.wait(10)
-            except subprocess.TimeoutExpired:
-                self._process.kill()
-                self._process.wait()
-        self._log.close()
 
     def generate(self, generations: Sequence[Generation]) -> Taken:
         """All of them at once, a connection and a thread each."""
@@ -160,8 +141,8 @@ class LlamaServer:
             if self._is_healthy():
                 return
             sleep(0.05)
-        self._log.seek(0)
-        lines = self._log.read().decode("utf-8", "replace").strip().splitlines()
+        self._output.seek(0)
+        lines = self._output.read().decode("utf-8", "replace").strip().splitlines()
         raise EngineError(f"llama-server did not start ({lines[-1] if lines else 'no output'}).")
 
     def _is_healthy(self) -> bool:

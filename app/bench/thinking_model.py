@@ -12,6 +12,7 @@ from pathlib import Path
 from struct import error as OutOfBounds
 from struct import pack, unpack_from
 
+from app.memory import bytes_in_words
 from engine.errors import ModelDamaged, UsageError
 
 TEMPLATE = (
@@ -36,8 +37,8 @@ def write_thinking_model(model: Path, to: Path) -> Path:
     needed, free = model.stat().st_size, shutil.disk_usage(to).free
     if needed > free:
         raise UsageError(
-            f"A copy of the model needs {needed / 1e9:.1f} GB and {to} has {free / 1e9:.1f} GB"
-            " free: make room, or choose other workloads with --only."
+            f"A copy of the model needs {bytes_in_words(needed)} and {to} has"
+            f" {bytes_in_words(free)} free: make room, or choose other workloads with --only."
         )
     copy = to / f"{model.stem}-thinking.gguf"
     with model.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:

@@ -137,8 +137,10 @@ class DoesNotFit(PromptTooLong):
     def __init__(self, outlook: Outlook) -> None:
         super().__init__(outlook.num_tokens, outlook.limit)
         self.outlook = outlook
+        number = outlook.num_left_out
+        turns = f"{number} oldest turns, let them" if number > 1 else "oldest turn, let it"
         self.args = (
             f"This conversation needs {outlook.num_tokens:,} tokens, and {outlook.limit:,} fit"
-            f" beside an answer: leave out its {outlook.num_left_out} oldest turns, let them be"
-            " summarised, choose a larger context in the settings, or start a new conversation.",
+            f" beside an answer: leave out its {turns} be summarised, choose a larger context in"
+            " the settings, or start a new conversation.",
         )

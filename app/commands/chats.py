@@ -2,12 +2,13 @@
 
 import asyncio
 import json
+from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from app.chat.message import Conversation, Message, Role
-from app.commands.console import Console, write_json
+from app.commands.console import Console, counted, write_json
 from app.commands.options import Options
 from app.history.search import search
 from app.history.transfer import export, import_
@@ -17,6 +18,10 @@ from app.services import Services
 from engine.errors import HistoryError, UsageError
 
 LISTED_AT_ONCE = 500
+SHORT_ID = 8
+"""So much of an id is shown, if that tells them apart."""
+SHORTEST_ID = 4
+"""So much must be given: one letter that happens to be the only one is no choice."""
 
 
 async def chats(services: Services, options: Options, console: Console) -> None:
@@ -41,8 +46,9 @@ async def list_chats(services: Services, options: Options, console: Console) -> 
     if options.json:
         write_json(console, {"chats": [_chat(conversation) for conversation in found]})
         return
+    shown = shown_length([conversation.conversation_id for conversation in found])
     for conversation in found:
-        console.write(_line(conversation))
+        console.write(_line(conversation, shown))
     if not found:
         console.note("There are no conversations yet.")
 
@@ -50,22 +56,23 @@ async def list_chats(services: Services, options: Options, console: Console) -> 
 async def search_chats(services: Services, options: Options, console: Console) -> None:
     hits = await search(services.database, options.text)
     if options.json:
-        # Each conversation once, where its best hit stands.
-        rows: dict[str, dict[str, Any]] = {}
-        for hit in hits:
-            chat = _chat(hit.conversation)
-            row = rows.setdefault(chat["id"], {**chat, "matches": []})
-            row["matches"].append({"message_id": hit.message_id, "snippet": hit.snippet})
-        write_json(console, {"chats": list(rows.values())})
+        rows = [
+            {**_chat(hit.conversation), "message_id": hit.message_id, "snippet": hit.snippet}
+            for hit in hits
+        ]
+        write_json(console, {"chats": rows})
         return
+    shown = shown_length(await services.conversations.ids())
     for hit in hits:
-        console.write(_line(hit.conversation) + f"    {hit.snippet}\n")
+        console.write(_line(hit.conversation, shown))
+        if hit.message_id is not None:
+            console.write(f"{'':{shown}}  {hit.snippet}\n")
     if not hits:
         console.note(f"Nothing was found for {options.text!r}.")
 
 
 async def show_chat(services: Services, options: Options, console: Console) -> None:
-    (conversation_id,) = options.ids
+    (conversation_id,) = await whole_ids(services, options)
     conversation = await services.conversations.get(conversation_id)
     messages = await services.conversations.messages(conversation_id)
     if options.json:
@@ -84,7 +91,7 @@ async def show_chat(services: Services, options: Options, console: Console) -> N
 
 
 async def export_chats(services: Services, options: Options, console: Console) -> None:
-    document = await export(services.database, options.ids or None)
+    document = await export(services.database, await whole_ids(services, options) or None)
     if not options.file:
         write_json(console, document)
         return
@@ -96,7 +103,7 @@ async def export_chats(services: Services, options: Options, console: Console) -
         raise HistoryError(
             f"{path} could not be written ({error.strerror}): choose another place."
         ) from error
-    console.note(f"{len(document['conversations'])} conversations are in {path}.")
+    console.note(f"{path} holds {counted(len(document['conversations']), 'conversation')}.")
 
 
 async def import_chats(services: Services, options: Options, console: Console) -> None:
@@ -114,8 +121,8 @@ async def import_chats(services: Services, options: Options, console: Console) -
         ) from error
     report = await import_(services.database, document)
     console.note(
-        f"{len(report.imported)} conversations were taken in, {len(report.copied)} under new names,"
-        f" {len(report.skipped)} were here already."
+        f"Taken in: {counted(len(report.imported), 'conversation')}, under new names:"
+        f" {len(report.copied):,}, here already: {len(report.skipped):,}."
     )
 
 
@@ -123,14 +130,40 @@ async def delete_chats(services: Services, options: Options, console: Console) -
     """For good: nothing of them stays in any file."""
     if not options.yes:
         raise UsageError("This deletes for good: say it again with --yes.")
-    ids = list(dict.fromkeys(options.ids))
+    ids = await whole_ids(services, options)
     for conversation_id in ids:
         await services.conversations.get(conversation_id)
     for conversation_id in ids:
         # Its job ends by itself, with nothing left to write to.
         services.jobs.stop(conversation_id)
         await services.conversations.purge(conversation_id)
-    console.note(f"{len(ids)} deleted.")
+    console.note(f"{counted(len(ids), 'conversation')} deleted.")
+
+
+async def whole_ids(services: Services, options: Options) -> list[str]:
+    """Each conversation once that was named by its id or by the beginning of it."""
+    known = await services.conversations.ids() if options.ids else []
+    return list(dict.fromkeys(whole_id(given, known) for given in options.ids))
+
+
+def whole_id(given: str, known: Sequence[str]) -> str:
+    """What begins so; itself when nothing does, since whoever looks for it says that best."""
+    if given in known or len(given) < SHORTEST_ID:
+        return given
+    found = [each for each in known if each.startswith(given)]
+    if len(found) > 1:
+        raise HistoryError(
+            f"{len(found):,} conversations have an id that begins with {given}: give more of it."
+        )
+    return found[0] if found else given
+
+
+def shown_length(ids: Sequence[str]) -> int:
+    """How many letters of these ids tell all of them apart."""
+    length = SHORT_ID
+    while len({each[:length] for each in ids}) < len(ids):
+        length += 1
+    return length
 
 
 def ordinary(path: Path) -> Path:
@@ -140,9 +173,9 @@ def ordinary(path: Path) -> Path:
     return path
 
 
-def _line(conversation: Conversation) -> str:
+def _line(conversation: Conversation, shown: int) -> str:
     when = datetime.fromtimestamp(conversation.updated_at).strftime("%Y-%m-%d %H:%M")
-    return f"{conversation.conversation_id}  {when}  {conversation.title}\n"
+    return f"{conversation.conversation_id[:shown]:{shown}}  {when}  {conversation.title}\n"
 
 
 def _chat(conversation: Conversation) -> dict[str, Any]:

@@ -5,23 +5,24 @@ import errno
 import platform
 import shutil
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 
 import numpy as np
 import psutil
 
-from app.commands.console import Console, write_json
+from app.commands.console import Console, counted, write_json
 from app.commands.options import Options
+from app.memory import bytes_in_words
 from app.models.local import ModelFacts, model_facts
 from app.services import Services
 from engine.config import DEFAULT_CONTEXT_TOKENS
-from engine.errors import InglenookError
+from engine.errors import HomeError, InglenookError
 from engine.kv.disk_check import check_disk, repair_disk
 from engine.sampling_params import SamplingParams
 
-MIN_FREE_DISK = 2 * 2**30
+MIN_FREE_DISK = 2_000_000_000
 BANDWIDTH_BYTES = 256 * 2**20
 
 # File sizes of usual 4-bit models, by their parameters in billions.
@@ -57,27 +58,41 @@ class Failed(Exception):
 
 
 async def doctor(services: Services, options: Options, console: Console) -> None:
-    """Look at everything, say it, and never stop at the first fault."""
+    """Look at everything, say it, and never stop at the first fault.
+
+    A fault that was found is no failure of the command; a repair that was impossible is one.
+    """
     examination = Examination(services, is_repair=options.repair)
     checks = [await examination.run(name, look) for name, look in examination.looks()]
     bandwidth = await asyncio.to_thread(memory_bandwidth)
     predictions = predict(bandwidth)
-    ok = all(check.ok for check in checks)
     if options.json:
         result = {
-            "ok": ok,
+            "ok": all(check.ok for check in checks),
             "backend": "llama",
             "checks": [asdict(check) for check in checks],
             "memory_bandwidth": bandwidth,
             "predictions": [asdict(prediction) for prediction in predictions],
         }
         write_json(console, result)
-        return
+    else:
+        write_report(console, checks, bandwidth, predictions)
+    (cache,) = [check for check in checks if check.name == "cache"]
+    if options.repair and not cache.ok:
+        raise HomeError(f"Nothing was repaired, because {cache.message}: {cache.remedy}.")
+
+
+def write_report(
+    console: Console,
+    checks: Sequence[Check],
+    bandwidth: float,
+    predictions: Sequence[Prediction],
+) -> None:
     for check in checks:
         console.write(f"{'ok ' if check.ok else 'NOT'}  {check.name:10}  {check.message}\n")
         if check.remedy:
             console.write(f"     {'':10}  -> {check.remedy}\n")
-    console.write(f"\nMemory is read at {bandwidth / 1e9:.1f} GB/s. A 4-bit model of\n")
+    console.write(f"\nMemory is read at {bytes_in_words(bandwidth)}/s. A 4-bit model of\n")
     for prediction in predictions:
         speed = f"writes at most {prediction.tokens_per_second:,.0f} tokens/s"
         verdict = speed if prediction.fits else "does not fit into the free memory"
@@ -115,21 +130,22 @@ class Examination:
 
     async def machine(self) -> str:
         cores = psutil.cpu_count(logical=False) or psutil.cpu_count() or 1
-        total = psutil.virtual_memory().total
+        total = bytes_in_words(psutil.virtual_memory().total)
         return (
-            f"{platform.system()} {platform.machine()}, {cores} cores, {total / 2**30:.1f} GiB of"
+            f"{platform.system()} {platform.machine()}, {counted(cores, 'core')}, {total} of"
             f" memory, Python {platform.python_version()}"
         )
 
     async def home(self) -> str:
         folder = self._services.paths.data
         free = shutil.disk_usage(folder).free
+        words = bytes_in_words(free)
         if free < MIN_FREE_DISK:
             raise Failed(
-                f"only {free / 2**20:,.0f} MiB are free where {folder} lies",
+                f"only {words} are free where {folder} lies",
                 "make room on this disk, or move INGLENOOK_HOME to another one",
             )
-        return f"{folder}, {free / 2**30:,.1f} GiB free"
+        return f"{folder}, {words} free"
 
     async def history(self) -> str:
         database = self._services.database
@@ -141,7 +157,7 @@ class Examination:
                 " folder in its place",
             )
         count = await self._services.conversations.count()
-        return f"{count:,} conversations, the file is sound"
+        return f"{counted(count, 'conversation')}, the file is sound"
 
     async def cache(self) -> str:
         folder = self._services.paths.kv
@@ -158,15 +174,14 @@ class Examination:
                 f"{folder} cannot be read ({error.strerror})",
                 "quit the app and delete this folder; it holds nothing that cannot be made again",
             ) from error
-        pieces = "piece" if report.num_segments == 1 else "pieces"
-        size = (
-            f"{report.num_segments:,} {pieces} of conversations, {report.num_bytes / 1e6:,.1f} MB"
-        )
+        pieces = counted(report.num_segments, "piece")
+        size = f"{pieces} of conversations, {bytes_in_words(report.num_bytes)}"
         if report.is_in_use:
             return f"{size}, in use now and therefore only counted"
         if report.is_sound:
             return f"{size}, all sound"
-        faults = f"{report.num_damaged:,} damaged and {report.num_orphans:,} stray files"
+        stray = counted(report.num_orphans, "stray file")
+        faults = f"{report.num_damaged:,} damaged and {stray}"
         if report.is_index_damaged:
             faults += ", and no index"
         if self._is_repair:
@@ -189,13 +204,14 @@ class Examination:
         if self._facts is None:
             raise Failed("without a model there is nothing to compare", "see the line above")
         needed, free = self._facts.memory_bytes, psutil.virtual_memory().available
+        takes, left = bytes_in_words(needed), bytes_in_words(free)
         loaded = self._services.loaded_model is not None
         if not loaded and needed > free:
             raise Failed(
-                f"the model needs about {needed / 2**20:,.0f} MiB and {free / 2**20:,.0f} are free",
+                f"the model needs about {takes} and {left} are free",
                 "close other programs, choose a smaller model or a smaller context",
             )
-        return f"the model takes about {needed / 2**20:,.0f} MiB, {free / 2**20:,.0f} MiB are free"
+        return f"the model takes about {takes}, {left} are free"
 
     async def answer(self) -> str:
         model = await self._services.chat_model()
@@ -206,8 +222,9 @@ class Examination:
             outputs = [output async for output in stream]
         timings = outputs[-1].timings
         assert timings is not None
+        tokens = counted(timings.completion_tokens, "token")
         return (
-            f"{timings.completion_tokens} tokens in {time.perf_counter() - started:.1f} s,"
+            f"{tokens} in {time.perf_counter() - started:.1f} s,"
             f" {timings.tokens_per_second:,.0f} tokens/s"
         )
 

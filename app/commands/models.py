@@ -2,6 +2,7 @@
 
 from app.commands.console import Console, write_json
 from app.commands.options import Options
+from app.memory import bytes_in_words
 from app.models.local import find_model, list_models, model_facts
 from app.models.starter import STARTER_NOTICE, starter_model
 from app.services import Services
@@ -32,8 +33,13 @@ def show_list(services: Services, options: Options, console: Console) -> None:
         return
     for model in found:
         mark = "*" if model.is_chosen else " "
-        console.write(f"{mark} {model.name:32} {model.num_bytes / 1e6:9,.0f} MB  {model.path}\n")
-    console.note(f"Put GGUF files into {services.paths.models} to see them here.")
+        console.write(
+            f"{mark} {model.name:32} {bytes_in_words(model.num_bytes):>9}  {model.path}\n"
+        )
+    console.note(
+        f"Put GGUF files into {services.paths.models} to see them here;"
+        " `inglenook run --model NAME` starts the app with one."
+    )
 
 
 def show_info(services: Services, options: Options, console: Console) -> None:
@@ -53,8 +59,8 @@ def show_info(services: Services, options: Options, console: Console) -> None:
         f"  parameters      {facts.parameters / 1e6:,.0f} million\n"
         f"  quantization    {facts.quantization}\n"
         f"  context         {facts.context:,} tokens\n"
-        f"  KV per token    {facts.kv_bytes_per_token:,} bytes\n"
-        f"  memory          about {facts.memory_bytes / 1e6:,.0f} MB with a context of"
+        f"  KV per token    {bytes_in_words(facts.kv_bytes_per_token)}\n"
+        f"  memory          about {bytes_in_words(facts.memory_bytes)} with a context of"
         f" {min(facts.context, context):,} tokens\n"
     )
     if path == starter_model():

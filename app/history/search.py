@@ -19,7 +19,7 @@ NUM_AFTER = 80
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hit:
-    """A title (`message_id` is None) or a message that holds the query.
+    """A conversation, and its title (`message_id` is None) or a message that holds the query.
 
     `snippet[match_start:match_end]` is the first place of it. The snippet is plain text on one
     line, with an ellipsis where the text goes on.
@@ -33,9 +33,10 @@ class Hit:
 
 
 async def search(database: Database, query: str, limit: int = 50) -> list[Hit]:
-    """Titles first, then messages, the newest of each first; deleted conversations never.
+    """Every conversation once, where it is found best: titles first, then the newest messages.
 
-    Upper and lower case are the same. An answer is found when it has ended.
+    Upper and lower case are the same. An answer is found when it has ended, and nothing of a
+    deleted conversation.
     """
     # SQLite takes a query only up to a zero character.
     literal = storable(query).replace("\0", "").strip()
@@ -54,19 +55,22 @@ def _search(tables: Tables, literal: str, limit: int) -> list[Hit]:
         """,
         {**params, "limit": limit},
     )
-    hits = [_hit(row, literal) for row in titles]
+    hits = {row["id"]: _hit(row, literal) for row in titles}
     condition, params = _holds(literal, "message", "content")
     messages = tables.query(
         f"""
-        select conversation.*, content as text, message.id as message_id
+        select conversation.*, content as text, message.id as message_id,
+            max(message.seq) as newest
         from written_message as message
         join conversation on conversation.id = message.conversation_id
         where deleted_at is null and {condition}
-        order by message.seq desc limit :limit
+        group by conversation.seq order by newest desc limit :limit
         """,
-        {**params, "limit": limit - len(hits)},
+        {**params, "limit": limit},
     )
-    return hits + [_hit(row, literal) for row in messages]
+    for row in messages:
+        hits.setdefault(row["id"], _hit(row, literal))
+    return list(hits.values())[:limit]
 
 
 def _holds(literal: str, table: str, column: str) -> tuple[str, dict[str, Any]]:

@@ -36,8 +36,19 @@ def test_a_relative_or_short_place_becomes_absolute() -> None:
 
 
 @pytest.mark.skipif(os.name == "nt", reason="there are no modes")
-def test_only_this_user_may_look_inside(paths: Paths) -> None:
-    assert stat.S_IMODE(paths.data.stat().st_mode) == 0o700
+def test_only_this_user_may_look_into_what_is_made(home: Path) -> None:
+    root = home / "new" / "inglenook"
+    paths = Paths.from_environment({"INGLENOOK_HOME": str(root)})
+    paths.create()
+    for folder in (root.parent, root, paths.data, paths.cache, paths.models, paths.logs):
+        assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+
+
+@pytest.mark.skipif(os.name == "nt", reason="there are no modes")
+def test_a_folder_that_was_there_keeps_its_mode(home: Path) -> None:
+    home.chmod(0o755)
+    Paths.from_environment({"INGLENOOK_HOME": str(home)}).create()
+    assert stat.S_IMODE(home.stat().st_mode) == 0o755
 
 
 def test_a_file_in_the_way_is_one_sentence(home: Path) -> None:

@@ -3,7 +3,6 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from typing import Any
 
 import httpx
@@ -13,11 +12,11 @@ from fastapi import FastAPI
 
 from app.api.openai import router
 from app.paths import Paths
-from app.web.server import bind, serve
 from engine.errors import EngineError, HistoryError
 from engine.kv.segment import NOBODY
 from engine.request import FinishReason
 from tests.fakes_model import FakeEngine, FakeModelServices, FakeStream
+from tests.serving import served
 from tests.waiting import until
 
 KEY = "secret"
@@ -259,23 +258,12 @@ async def test_requests_at_once_do_not_mix(client: Client) -> None:
 # With a real server, since only that one has connections to close
 
 
-@asynccontextmanager
-async def served(client: Client) -> AsyncIterator[str]:
-    sock = bind(port=None)
-    ready = asyncio.Event()
-    serving = asyncio.create_task(serve(client.app, sock, ready.set))
-    await ready.wait()
-    yield f"http://127.0.0.1:{sock.getsockname()[1]}"
-    serving.cancel()
-    await asyncio.wait([serving])
-
-
 @pytest.mark.parametrize("streamed", [False, True])
 @pytest.mark.parametrize("has_begun", [False, True])
 async def test_a_caller_who_goes_away_ends_the_answer(
     client: Client, streamed: bool, has_begun: bool
 ) -> None:
-    async with served(client) as url, httpx.AsyncClient(headers=HEADERS) as http:
+    async with served(lambda port: client.app) as url, httpx.AsyncClient(headers=HEADERS) as http:
         body = {**HELLO, "stream": streamed}
         asking = asyncio.create_task(http.post(url + PATH, json=body))
         stream = await client.stream()
@@ -291,7 +279,7 @@ async def test_a_caller_who_goes_away_ends_the_answer(
 async def test_openais_own_client_understands_us(client: Client) -> None:
     client.engine.script = "<think>Hm.</think>Good day"
     async with (
-        served(client) as url,
+        served(lambda port: client.app) as url,
         openai.AsyncOpenAI(base_url=f"{url}/v1", api_key=KEY, max_retries=0) as theirs,
     ):
         ask = theirs.chat.completions.create

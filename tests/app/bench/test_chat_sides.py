@@ -28,8 +28,6 @@ HELLO = [{"role": "user", "content": "Hello there"}]
 class WorkingServer(RunningServer):
     """A fake server beside a process that computes while it starts, and again while it ends."""
 
-    can_restart = True
-
     def __init__(self, fake: FakeChatServer, starting: float = 0.0, ending: float = 0.0) -> None:
         super().__init__(fake.url, KEY)
         self._arguments = [str(starting), str(ending)]

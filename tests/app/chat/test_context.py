@@ -4,7 +4,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.chat.context import FULL, ROOMY, Piece, Pieces, Plan, prompt_limit, scaled
+from app.chat.context import (
+    FULL,
+    ROOMY,
+    DoesNotFit,
+    Outlook,
+    Piece,
+    Pieces,
+    Plan,
+    prompt_limit,
+    scaled,
+)
 
 LIMIT = 1000
 
@@ -118,3 +128,20 @@ def test_scaled_sizes_add_up(sizes: list[int], total: int) -> None:
     if any(sizes):
         assert sum(scaled(sizes, total)) == total
     assert all(size >= 0 for size in scaled(sizes, total))
+
+
+@pytest.mark.parametrize(
+    ("number", "words"),
+    [(1, "leave out its oldest turn, let it be"), (4, "leave out its 4 oldest turns, let them be")],
+)
+def test_one_turn_that_would_be_left_out_is_not_counted(number: int, words: str) -> None:
+    outlook = Outlook(
+        num_tokens=1200,
+        limit=1000,
+        max_request_tokens=1300,
+        num_left_out=number,
+        num_tokens_left_out=300,
+        num_summed_up=number,
+        larger=None,
+    )
+    assert words in str(DoesNotFit(outlook))

@@ -34,7 +34,7 @@ async def test_the_newest_comes_first(services: FakeModelServices) -> None:
     one, two = await say(services, "First words"), await say(services, "Second 🙂")
     console = await chats(services, "list")
     lines = console.out.splitlines()
-    assert [line.split()[0] for line in lines] == [two, one]
+    assert [line.split()[0] for line in lines] == [two[:8], one[:8]]
     assert lines[0].endswith("Second 🙂")
     rows = (await chats(services, "list", json=True)).json()["chats"]
     assert [row["id"] for row in rows] == [two, one]
@@ -52,13 +52,74 @@ async def test_what_was_said_is_found(services: FakeModelServices) -> None:
     one = await say(services, "Where do lighthouses stand?")
     await say(services, "Something else")
     console = await chats(services, "search", text="lighthouse")
-    assert one in console.out and "Something" not in console.out
+    (line,) = console.out.splitlines()
+    assert line.startswith(one[:8]) and line.endswith("Where do lighthouses stand?")
     rows = (await chats(services, "search", text="lighthouse", json=True)).json()["chats"]
-    # The title and the message hold it: one conversation with two matches.
-    assert [(row["id"], len(row["matches"])) for row in rows] == [(one, 2)]
+    assert [(row["id"], row["message_id"]) for row in rows] == [(one, None)]
     assert (await chats(services, "search", text="nowhere")).notes == [
         "Nothing was found for 'nowhere'."
     ]
+
+
+async def test_words_of_a_message_stand_below_its_conversation(
+    services: FakeModelServices,
+) -> None:
+    one = await say(services, "Hello")
+    _, answer = await services.conversations.messages(one)
+    line, words = (await chats(services, "search", text="day")).out.splitlines()
+    assert line.split()[0] == one[:8] and words == "          Good day 🙂"
+    (row,) = (await chats(services, "search", text="day", json=True)).json()["chats"]
+    assert (row["message_id"], row["snippet"]) == (answer.message_id, "Good day 🙂")
+
+
+async def imported(services: FakeModelServices, home: Path, *ids: str) -> None:
+    rows = [{"id": each, "title": each, "messages": []} for each in ids]
+    file = home / "ids.json"
+    file.write_text(json.dumps({"inglenook": 1, "conversations": rows}))
+    await chats(services, "import", file=str(file))
+
+
+async def test_the_beginning_of_an_id_names_a_conversation(
+    services: FakeModelServices, home: Path
+) -> None:
+    await imported(services, home, "abcd1", "abcd22", "abcd2", "ef")
+    for given, whole in (("abcd1", "abcd1"), ("abcd22", "abcd22"), ("abcd2", "abcd2")):
+        assert (await chats(services, "show", ids=(given,))).out == f"# {whole}\n"
+    await imported(services, home, "0123456789", "another")
+    assert (await chats(services, "show", ids=("0123",))).out == "# 0123456789\n"
+    exported = (await chats(services, "export", ids=("0123", "012345", "anot"))).json()
+    assert [each["id"] for each in exported["conversations"]] == ["0123456789", "another"]
+    assert (await chats(services, "delete", ids=("0123", "01234"), yes=True)).notes == [
+        "1 conversation deleted."
+    ]
+
+
+@pytest.mark.parametrize("action", ["show", "export", "delete"])
+async def test_a_beginning_of_several_ids_names_none_of_them(
+    services: FakeModelServices, home: Path, action: str
+) -> None:
+    await imported(services, home, "abcd1", "abcd2")
+    with pytest.raises(HistoryError, match="2 conversations have an id that begins with abcd: gi"):
+        await chats(services, action, ids=("abcd",), yes=True)
+    assert await services.conversations.count() == 2
+
+
+@pytest.mark.parametrize("given", ["", "a", "abc"])
+async def test_too_few_letters_name_nothing(
+    services: FakeModelServices, home: Path, given: str
+) -> None:
+    await imported(services, home, "abcd1")
+    with pytest.raises(NotFound):
+        await chats(services, "delete", ids=(given,), yes=True)
+
+
+async def test_so_much_of_the_ids_is_listed_as_tells_them_apart(
+    services: FakeModelServices, home: Path
+) -> None:
+    await imported(services, home, "conversation-1", "conversation-2", "c")
+    out = (await chats(services, "list")).out + (await chats(services, "search", text="c")).out
+    shown = [line.split()[0] for line in out.splitlines()]
+    assert sorted(shown) == sorted(2 * ["conversation-1", "conversation-2", "c"])
 
 
 async def test_a_conversation_is_shown(services: FakeModelServices) -> None:
@@ -88,9 +149,9 @@ async def test_what_was_exported_can_be_imported(services: FakeModelServices, ho
     assert printed.json()["conversations"] == json.loads(file.read_text())["conversations"]
     await chats(services, "delete", ids=(one, one), yes=True)
     console = await chats(services, "import", file=str(file))
-    assert console.notes[0].startswith("1 conversations were taken in")
+    assert console.notes == ["Taken in: 1 conversation, under new names: 0, here already: 0."]
     console = await chats(services, "import", file=str(file))
-    assert "1 were here already" in console.notes[0]
+    assert console.notes == ["Taken in: 0 conversations, under new names: 0, here already: 1."]
     shown = (await chats(services, "show", ids=(one,), json=True)).json()
     assert shown["title"] == "Hello 🙂"
 
@@ -150,7 +211,9 @@ async def test_deleting_needs_a_yes(services: FakeModelServices) -> None:
 
 async def test_deleting_leaves_nothing_in_any_file(services: FakeModelServices) -> None:
     one = await say(services, "xylophone secret")
-    assert (await chats(services, "delete", ids=(one,), yes=True)).notes == ["1 deleted."]
+    assert (await chats(services, "delete", ids=(one,), yes=True)).notes == [
+        "1 conversation deleted."
+    ]
     files = [file for file in services.paths.data.rglob("*") if file.is_file()]
     assert files and not any(b"xylophone" in file.read_bytes() for file in files)
 

@@ -9,7 +9,9 @@ import pytest
 from app.commands import doctor as doctors
 from app.commands.carry_out import carry_out
 from app.commands.options import Options
+from app.memory import bytes_in_words
 from app.services import Services
+from engine.errors import HomeError
 from engine.kv import segment_index
 from engine.kv.disk_folder import DiskFolder
 from engine.kv.segment_file import segment_path
@@ -81,7 +83,8 @@ async def test_an_empty_or_sound_cache_is_well(services: FakeModelServices, kv: 
     num_bytes = num_bytes_in(kv)
     cache = check((await examine(services, json=True)).json(), "cache")
     assert cache["ok"]
-    assert cache["message"] == f"2 pieces of conversations, {num_bytes / 1e6:.1f} MB, all sound"
+    size = bytes_in_words(num_bytes)
+    assert cache["message"] == f"2 pieces of conversations, {size}, all sound"
     shutil.rmtree(kv)
     cache = check((await examine(services, json=True)).json(), "cache")
     assert cache["ok"] and cache["message"].startswith("0 pieces")
@@ -113,9 +116,28 @@ async def test_a_cache_in_use_is_counted_and_not_repaired(
     disk.open()
     cache = check((await examine(services, json=True)).json(), "cache")
     assert cache["ok"] and "in use now" in cache["message"]
-    cache = check((await examine(services, json=True, repair=True)).json(), "cache")
-    assert not cache["ok"]
-    assert cache["remedy"] == "quit the app, then repair again"
+    disk.close(5)
+
+
+@pytest.mark.parametrize("as_json", [True, False])
+async def test_a_repair_that_is_impossible_is_a_failure_after_the_whole_report(
+    services: FakeModelServices, kv: Path, monkeypatch: pytest.MonkeyPatch, as_json: bool
+) -> None:
+    monkeypatch.setattr(segment_index, "BUSY_SECONDS", 0.05)
+    disk = DiskFolder(kv, NAMESPACE)
+    disk.open()
+    console = Recorder()
+    with pytest.raises(HomeError) as raised:
+        options = Options(command="doctor", repair=True, json=as_json)
+        await carry_out(services, options, console)
+    assert str(raised.value) == (
+        f"Nothing was repaired, because the app uses {kv} now, and cannot be disturbed: quit the"
+        " app, then repair again."
+    )
+    if as_json:
+        assert not check(console.json(), "cache")["ok"]
+    else:
+        assert "billion parameters" in console.out
     disk.close(5)
 
 
@@ -127,6 +149,21 @@ async def test_a_cache_that_cannot_be_read_has_a_remedy(
     cache = check((await examine(services, json=True)).json(), "cache")
     assert not cache["ok"] and "cannot be read" in cache["message"]
     assert "delete this folder" in cache["remedy"]
+
+
+async def test_one_of_a_kind_is_said_in_the_singular(services: FakeModelServices, kv: Path) -> None:
+    await services.conversations.create("Alone")
+    segment_path(kv, NAMESPACE, key_of(2)).unlink()
+    result = (await examine(services, json=True)).json()
+    assert check(result, "history")["message"].startswith("1 conversation, ")
+    cache = check(result, "cache")["message"]
+    assert cache.startswith("1 piece of ") and cache.endswith("0 damaged and 1 stray file")
+
+
+async def test_amounts_are_in_the_units_of_the_page(services: FakeModelServices) -> None:
+    result = (await examine(services, json=True)).json()
+    said = " ".join(each["message"] for each in result["checks"])
+    assert "MB" in said and "GB" in said and "iB" not in said
 
 
 async def test_a_person_reads_the_same(services: FakeModelServices) -> None:

@@ -27,12 +27,33 @@ async def test_titles_come_first_then_the_newest(chats: Chats, database: Databas
     await chats.say(old.conversation_id, "about cats", "first")
     named = await chats.create("Cats")
     await chats.say(old.conversation_id, "again about cats", "second")
+    newest = await chats.create("nothing either")
+    await chats.say(newest.conversation_id, "newest about cats", "third")
     hits = await search(database, "cats")
-    assert [hit.snippet for hit in hits] == ["Cats", "again about cats", "about cats"]
-    assert hits[0].conversation.conversation_id == named.conversation_id
+    assert [hit.snippet for hit in hits] == ["Cats", "newest about cats", "again about cats"]
+    assert [hit.conversation.conversation_id for hit in hits] == [
+        each.conversation_id for each in (named, newest, old)
+    ]
     assert [hit.message_id is None for hit in hits] == [True, False, False]
     assert len(await search(database, "cats", limit=2)) == 2
+    assert len(await search(database, "cats", limit=1)) == 1
     assert await search(database, "cats", limit=0) == []
+
+
+@pytest.mark.parametrize("query", ["fire", "fi"], ids=["by index", "by reading"])
+async def test_a_conversation_that_holds_it_many_times_is_found_once_and_hides_no_other(
+    chats: Chats, database: Database, query: str
+) -> None:
+    other = await chats.create("x")
+    await chats.say(other.conversation_id, "An old fire", "Yes.")
+    titled = await chats.create("My fire")
+    untitled = await chats.create("y")
+    for made in (titled, untitled):
+        for number in range(3):
+            await chats.say(made.conversation_id, f"fire {number}?", f"fire {number}.")
+    assert await found(database, query) == ["My fire", "fire 2.", "An old fire"]
+    hits = await search(database, query, limit=2)
+    assert [hit.snippet for hit in hits] == ["My fire", "fire 2."]
 
 
 @pytest.mark.parametrize("query", ["fire", "fi"], ids=["by index", "by reading"])
@@ -41,11 +62,11 @@ async def test_deleted_conversations_are_not_found(
 ) -> None:
     made = await chats.create("fireplace")
     await chats.say(made.conversation_id, "fire?", "fire.")
-    assert len(await search(database, query)) == 3
+    assert len(await search(database, query)) == 1
     await chats.delete(made.conversation_id)
     assert await search(database, query) == []
     await chats.restore(made.conversation_id)
-    assert len(await search(database, query)) == 3
+    assert len(await search(database, query)) == 1
     await chats.purge(made.conversation_id)
     assert await search(database, query) == []
 

@@ -1,6 +1,5 @@
 """The page on a real port, with a fake model behind it."""
 
-import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ from playwright.async_api import Browser, BrowserContext
 
 from app.web import server
 from tests.fakes_chat import FakeServices, Script
+from tests.serving import served
 from tests.visitor import Visitor
 
 Arrive = Callable[..., Awaitable[Visitor]]
@@ -21,15 +21,8 @@ async def running(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[tup
     """The services and the address; one server for all tests, in the tests' own loop."""
     folder: Path = tmp_path_factory.mktemp("home")
     services = FakeServices(folder)
-    sock = server.bind()
-    port = sock.getsockname()[1]
-    is_ready = asyncio.Event()
-    app = server.build(services, port, folder / "cache")
-    serving = asyncio.create_task(server.serve(app, sock, is_ready.set))
-    await is_ready.wait()
-    yield services, f"http://127.0.0.1:{port}/"
-    serving.cancel()
-    await asyncio.gather(serving, return_exceptions=True)
+    async with served(lambda port: server.build(services, port, folder / "cache")) as url:
+        yield services, f"{url}/"
     services.database.close()
 
 

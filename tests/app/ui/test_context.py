@@ -1,6 +1,5 @@
 """The context on the page: the meter, the question, the mark, and what the model saw."""
 
-import asyncio
 import itertools
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import replace
@@ -17,6 +16,7 @@ from app.paths import Paths
 from app.ui.context import meter
 from app.web import server
 from tests.fakes_model import FakeEngine, FakeModelServices
+from tests.serving import served
 from tests.visitor import Visitor, eventually
 
 CONTEXT = 2000
@@ -37,15 +37,8 @@ async def hearth(
     engine = FakeEngine(CONTEXT, script=ANSWER, trained_context=16_000)
     services = FakeModelServices(paths, engine)
     await services.chat_model()
-    sock = server.bind()
-    port = sock.getsockname()[1]
-    is_ready = asyncio.Event()
-    app = server.build(services, port, home / "cache")
-    serving = asyncio.create_task(server.serve(app, sock, is_ready.set))
-    await is_ready.wait()
-    yield services, f"http://127.0.0.1:{port}/"
-    serving.cancel()
-    await asyncio.gather(serving, return_exceptions=True)
+    async with served(lambda port: server.build(services, port, home / "cache")) as url:
+        yield services, f"{url}/"
     await services.close()
 
 

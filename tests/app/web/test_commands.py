@@ -4,6 +4,7 @@ import asyncio
 import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 import httpx
 import pytest
@@ -15,10 +16,10 @@ from app.history.database import Database
 from app.owner import TOKEN_HEADER, OwnerAddress
 from app.paths import Paths
 from app.web.commands import router
-from app.web.server import bind, serve
 from engine.errors import EngineDead
 from tests.app.commands.console import Recorder
 from tests.fakes_model import FakeEngine, FakeModelServices
+from tests.serving import served
 from tests.waiting import until
 
 
@@ -28,21 +29,20 @@ class RunningApp:
     def __init__(self, paths: Paths) -> None:
         self.engine = FakeEngine(script="Good day 🙂")
         self.services = FakeModelServices(paths, self.engine)
-        self.sock = bind(port=None)
-        self.address = OwnerAddress("127.0.0.1", self.sock.getsockname()[1], "token", 1)
+        self.address = OwnerAddress("127.0.0.1", 0, "token", 1)
+
+    def at(self, port: int) -> FastAPI:
+        self.address = replace(self.address, port=port)
+        app = FastAPI()
+        app.include_router(router(self.services, self.address.token))
+        return app
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator["RunningApp"]:
-        app = FastAPI()
-        app.include_router(router(self.services, self.address.token))
-        ready = asyncio.Event()
-        serving = asyncio.create_task(serve(app, self.sock, ready.set))
-        await ready.wait()
         try:
-            yield self
+            async with served(self.at):
+                yield self
         finally:
-            serving.cancel()
-            await asyncio.wait([serving])
             await self.services.close()
 
     async def relay(self, **options: object) -> tuple[int, Recorder]:
