@@ -7,8 +7,8 @@ import gradio as gr
 from app.chat.context import Outlook
 from app.chat.message import Overflow
 from app.chat.sight import Fill
-from app.memory import Memory
-from app.ui.amounts import gigabytes, turns
+from app.memory import Memory, bytes_in_words
+from app.ui.amounts import turns
 from app.ui.room import Services
 
 CHOICES = (
@@ -114,4 +114,4 @@ def _offer(larger: int | None, memory: Memory | None) -> str:
     if memory is None:
         return f"Larger context: {larger:,} tokens"
     more = memory.bytes_of(larger) - memory.context_bytes
-    return f"Larger context: {larger:,} tokens ({gigabytes(more)} more memory)"
+    return f"Larger context: {larger:,} tokens ({bytes_in_words(more)} more memory)"
