@@ -269,9 +269,15 @@ class Chat:
     async def measure(self, text: str, conversation_id: str | None) -> Any:
         """How full the context is; nothing at all when that cannot be said."""
         try:
-            return self.meter.show(await self.services.sights.fill(conversation_id, text))
+            fill = await self.services.sights.fill(conversation_id, text)
+            return self.meter.show(fill, not text and await self._is_empty(conversation_id))
         except InglenookError:
-            return self.meter.show(None)
+            return gr.update(visible=False)
+
+    async def _is_empty(self, conversation_id: str | None) -> bool:
+        if conversation_id is None:
+            return True
+        return await self.services.conversations.num_messages(conversation_id) == 0
 
     async def measure_typing(self, text: str, conversation_id: str | None) -> Any:
         await asyncio.sleep(TYPING_PAUSE_S)

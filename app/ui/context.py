@@ -7,10 +7,11 @@ import gradio as gr
 from app.chat.context import Outlook
 from app.chat.message import Overflow
 from app.chat.sight import Fill
-from app.memory import Memory
-from app.ui.amounts import gigabytes, turns
+from app.memory import Memory, bytes_in_words
+from app.ui.amounts import turns
 from app.ui.room import Services
 
+WORDS_PER_TOKEN = 0.75
 CHOICES = (
     ("Ask me", Overflow.ASK.value),
     ("Leave out the oldest turns", Overflow.DROP.value),
@@ -24,15 +25,23 @@ class Meter:
     def __init__(self) -> None:
         self.bar = gr.Markdown(elem_id="meter", visible=False)
 
-    def show(self, fill: Fill | None) -> Any:
+    def show(self, fill: Fill | None, is_empty: bool) -> Any:
+        """`is_empty`: nothing was said or typed yet."""
         if fill is None:
             return gr.update(visible=False)
-        return gr.update(visible=True, value=meter(fill))
+        return gr.update(visible=True, value=meter(fill, is_empty))
 
 
-def meter(fill: Fill) -> str:
+def meter(fill: Fill, is_empty: bool = False) -> str:
     """The bar and its words; colour is never the only sign."""
     state = "over" if fill.is_over else "near" if fill.is_near else "calm"
+    if is_empty and state == "calm":
+        # What is in it already is the system prompt and the template's own marks.
+        num_words = round(fill.max_tokens * WORDS_PER_TOKEN, -2)
+        return (
+            f'<div class="meter calm"><span>Room for {fill.max_tokens:,} tokens, about'
+            f" {num_words:,.0f} words</span></div>"
+        )
     words = f"{fill.num_tokens:,} of {fill.max_tokens:,} tokens"
     room = fill.max_tokens - fill.limit
     more = {
@@ -114,4 +123,4 @@ def _offer(larger: int | None, memory: Memory | None) -> str:
     if memory is None:
         return f"Larger context: {larger:,} tokens"
     more = memory.bytes_of(larger) - memory.context_bytes
-    return f"Larger context: {larger:,} tokens ({gigabytes(more)} more memory)"
+    return f"Larger context: {larger:,} tokens ({bytes_in_words(more)} more memory)"

@@ -1,7 +1,6 @@
 """What memory costs and how much of it is used, as tables for the settings."""
 
-from app.memory import Memory
-from app.ui.amounts import gigabytes
+from app.memory import Memory, bytes_in_words
 from app.ui.render import show_verbatim
 
 
@@ -9,12 +8,12 @@ def costs(memory: Memory) -> str:
     """What the loaded model takes, in one sentence and a table."""
     each = memory.kv_bytes_per_token
     rows = [
-        ("The model itself", gigabytes(memory.num_bytes)),
+        ("The model itself", bytes_in_words(memory.num_bytes)),
         (
-            f"Context of {memory.context_tokens:,} tokens, {gigabytes(each)} each",
-            gigabytes(memory.context_bytes),
+            f"Context of {memory.context_tokens:,} tokens, {bytes_in_words(each)} each",
+            bytes_in_words(memory.context_bytes),
         ),
-        ("Free on this machine", gigabytes(memory.available)),
+        ("Free on this machine", bytes_in_words(memory.available)),
     ]
     return _table(rows, f"{show_verbatim(memory.model)} takes")
 
@@ -23,9 +22,12 @@ def usage(memory: Memory) -> str:
     """What is kept of conversations now."""
     used = memory.usage
     rows = [
-        ("Now in RAM", f"{gigabytes(used.ram_bytes)} of {gigabytes(used.ram_budget)}"),
-        ("Now on the disk", f"{gigabytes(used.disk_bytes)} of {gigabytes(used.disk_budget)}"),
-        ("Written since the start", gigabytes(used.bytes_written)),
+        ("Now in RAM", f"{bytes_in_words(used.ram_bytes)} of {bytes_in_words(used.ram_budget)}"),
+        (
+            "Now on the disk",
+            f"{bytes_in_words(used.disk_bytes)} of {bytes_in_words(used.disk_budget)}",
+        ),
+        ("Written since the start", bytes_in_words(used.bytes_written)),
     ]
     tokens = used.ram_bytes + used.disk_bytes
     about = tokens // memory.kv_bytes_per_token if memory.kv_bytes_per_token else 0

@@ -6,8 +6,8 @@ from typing import Any
 
 import gradio as gr
 
+from app.memory import bytes_in_words
 from app.settings import Settings
-from app.ui.amounts import gigabytes
 from app.ui.boundary import told
 from app.ui.costs import costs, usage
 from app.ui.render import show_verbatim
@@ -227,7 +227,7 @@ class MachinePanel:
             or has.max_batch_tokens != wanted.max_batch_tokens
         )
         tokens = memory.context_of(wanted.context_tokens)
-        size = gigabytes(memory.bytes_of(tokens, wanted.kv_type))
+        size = bytes_in_words(memory.bytes_of(tokens, wanted.kv_type))
         room = "" if memory.fits(tokens, wanted.kv_type) else ", more than the machine has free"
         note = (
             "These choices count from the next loading of the model on. The context will take"

@@ -87,11 +87,10 @@ class Page:
             self.header = Header(services)
             self.chat = Chat(services, self.settings)
         self.saw = SawPanel(services)
-        heading = [self.header.row, self.header.title]
         self.opening = [
             self.conversation,
             self.num_shown,
-            *heading,
+            *self.header.outputs,
             *self.settings.outputs,
             *self.chat.overflow.outputs,
         ]
@@ -134,12 +133,12 @@ class Page:
     def opens(self, blocks: gr.Blocks) -> None:
         blocks.load(self.chat.stay, None, None, **FOLLOWING)
         known = [self.last, self.conversation]
-        self._then_follow(blocks.load(self.arrive, known, self.opening, **ACTING))
+        self._then_show(blocks.load(self.arrive, known, self.opening, **ACTING))
 
     def lists(self) -> None:
         sidebar = self.sidebar
         opened = sidebar.list.input(self.open, sidebar.list, self.opening, **ACTING)
-        self._then_follow(opened)
+        self._then_show(opened)
         # The list already marks what could not be opened.
         self._refreshing(opened.failure, ACTING)
         marked = [self.conversation, sidebar.list]
@@ -258,14 +257,21 @@ class Page:
     def _then_follow(self, event: Any) -> None:
         given = [self.conversation, self.num_shown]
         followed = event.success(self.chat.follow, given, self.chat.outputs, **FOLLOWING)
-        typed = [self.chat.composer, self.conversation]
-        followed.then(self.chat.measure, typed, self.chat.meter.bar, **ACTING)
+        self._measuring(followed.then)
         self._refreshing(event.success, ACTING)
 
+    def _measuring(self, event: Any) -> None:
+        typed = [self.chat.composer, self.conversation]
+        event(self.chat.measure, typed, self.chat.meter.bar, **ACTING)
+
     def _then_open(self, event: Any) -> None:
-        self._then_follow(event.success(self.open, self.conversation, self.opening, **ACTING))
+        self._then_show(event.success(self.open, self.conversation, self.opening, **ACTING))
+
+    def _then_show(self, opened: Any) -> None:
+        # The answer may still be written; how full the context is need not wait for its end.
+        self._measuring(opened.success)
+        self._then_follow(opened)
 
     def _then_answer(self, event: Any) -> None:
-        heading = [self.header.row, self.header.title]
-        event.success(self.name, self.conversation, heading, **ACTING)
+        event.success(self.name, self.conversation, self.header.outputs, **ACTING)
         self._then_follow(event)

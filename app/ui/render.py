@@ -46,6 +46,9 @@ NOTHING_LEFT_OUT = Seen()
 SAW = "#saw-"
 """Before the id of an answer, it makes the address that the page's script knows."""
 
+DOT = "\u00a0· "
+"""Between figures; where the line breaks, it stays with the one before."""
+
 NOTES = {
     MessageState.STOPPED: "Stopped",
     MessageState.INTERRUPTED: "Interrupted: the app closed while this was written",
@@ -176,26 +179,20 @@ def timings_of(message: Message) -> Timings:
 
 
 def figures(message: Message) -> str:
-    """Speed, time to the first token and what was read, as far as they were measured.
-
-    HTML, of nothing but figures and words of ours. A narrow page leaves out what is `more`.
-    """
+    """Speed, what was read and the time to the first token, as far as they were measured."""
     timings = timings_of(message)
-    parts, more = [], ""
+    parts = []
     if timings.tokens_per_second:
         parts.append(f"{timings.tokens_per_second:.1f} tokens/s")
     if timings.prompt_tokens:
         whole = timings.prompt_tokens
         part = "" if timings.prefilled_tokens == whole else f"{timings.prefilled_tokens:,} of "
-        parts.append(f"{part}{whole:,} tokens read")
-        more += "".join(f", {where}" for where in _kept(timings))
+        parts.append(", ".join((f"{part}{whole:,} tokens read", *_kept(timings))))
     if timings.ttft_ms:
-        more += f" · first token {timings.ttft_ms / 1000:.1f} s"
+        parts.append(f"first token {timings.ttft_ms / 1000:.1f} s")
     if timings.is_reproducible:
-        more += " · reproducible"
-    if not parts:
-        return more.removeprefix(" · ")
-    return " · ".join(parts) + (f'<span class="more">{more}</span>' if more else "")
+        parts.append("reproducible")
+    return DOT.join(parts)
 
 
 def _kept(timings: Timings) -> Iterator[str]:
@@ -220,7 +217,7 @@ def _small_print(message: Message) -> str:
         lines.append(f'<p class="{kind}">{show_verbatim(" · ".join(notes))}</p>')
     if measured := figures(message):
         saw = f'<a class="saw" href="{SAW}{message.message_id}">What the model saw</a>'
-        lines.append(f'<p class="figures">{measured} {saw}</p>')
+        lines.append(f'<p class="figures">{measured}{DOT}{saw}</p>')
     return "".join(lines)
 
 

@@ -14,32 +14,39 @@ from app.chat.message import Conversation, Overflow
 from app.ui.boundary import told
 from app.ui.context import CHOICES
 from app.ui.room import Services
-from engine.sampling_params import PRESETS, SamplingParams, with_changes
+from engine.sampling_params import PRESETS, RANGES, SamplingParams, with_changes
 
 
 @dataclass(frozen=True, slots=True)
 class Control:
-    """One slider: the field of `SamplingParams` it moves, and how it is explained."""
+    """One slider: the field of `SamplingParams` it moves, and how it is explained.
+
+    It reaches as far as the engine allows, unless `reach` ends it where it is still of use.
+    """
 
     name: str
     label: str
     info: str
-    low: float
-    high: float
     step: float
+    reach: tuple[float, float] | None = None
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        return self.reach or BOUNDS[self.name]
 
 
+BOUNDS = {name: (low, high) for name, low, high in RANGES}
 MAIN = (
-    Control("temperature", "Temperature", "0 is always the likeliest word", 0.0, 2.0, 0.05),
-    Control("max_tokens", "Longest answer", "in tokens, about 3/4 of a word each", 1, 8192, 1),
+    Control("temperature", "Temperature", "0 is always the likeliest word", 0.05),
+    Control("max_tokens", "Longest answer", "in tokens, about 3/4 of a word each", 1, (1, 8192)),
 )
 MORE = (
-    Control("top_k", "Top-k", "keep the k likeliest tokens; 0 is off", 0, 200, 1),
-    Control("top_p", "Top-p", "keep the likeliest that add up to this; 1 is off", 0.0, 1.0, 0.01),
-    Control("min_p", "Min-p", "drop what is rarer than this share of the best", 0.0, 0.5, 0.01),
-    Control("repetition_penalty", "Repetition penalty", "1 is off", 0.8, 2.0, 0.01),
-    Control("presence_penalty", "Presence penalty", "0 is off", -2.0, 2.0, 0.1),
-    Control("frequency_penalty", "Frequency penalty", "0 is off", -2.0, 2.0, 0.1),
+    Control("top_k", "Top-k", "keep the k likeliest tokens; 0 is off", 1, (0, 200)),
+    Control("top_p", "Top-p", "keep the likeliest that add up to this; 1 is off", 0.01),
+    Control("min_p", "Min-p", "drop what is rarer than this share of the best", 0.01),
+    Control("repetition_penalty", "Repetition penalty", "1 is off", 0.01, (0.8, 2.0)),
+    Control("presence_penalty", "Presence penalty", "0 is off", 0.1),
+    Control("frequency_penalty", "Frequency penalty", "0 is off", 0.1),
 )
 NAMES = (*(control.name for control in (*MAIN, *MORE)), "seed")
 WHOLE = {"max_tokens", "top_k", "seed"}
@@ -50,7 +57,7 @@ class SettingsPanel:
 
     def __init__(self, services: Services) -> None:
         self.services = services
-        gr.Markdown("## Settings")
+        gr.Markdown("## Settings", elem_id="settings_heading")
         self.system_prompt = gr.Textbox(
             elem_id="system_prompt",
             label="System prompt",
@@ -183,8 +190,7 @@ def _differences(values: Sequence[Any], params: SamplingParams) -> dict[str, Any
 
 def _slider(control: Control, defaults: SamplingParams) -> Any:
     slider: Any = gr.Slider(
-        control.low,
-        control.high,
+        *control.bounds,
         getattr(defaults, control.name),
         step=control.step,
         label=control.label,

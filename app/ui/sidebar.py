@@ -4,6 +4,7 @@ from typing import Any
 
 import gradio as gr
 
+from app.chat.belonging import is_temporary
 from app.chat.message import Conversation
 from app.history.search import search
 from app.ui.boundary import told
@@ -14,7 +15,8 @@ NUM_LISTED = 200
 BLANKS = "\u034f\u115f\u1160\u2800\u3164\uffa0"
 """Characters that count as printable and show nothing."""
 
-TEMPORARY_NOTE = "Temporary: gone when the app closes"
+TEMPORARY_NOTE = "Temporary"
+TEMPORARY_WORDS = "Temporary chat: it is kept in memory only, and is gone when the app closes."
 UNNAMED = "New conversation"
 
 
@@ -99,16 +101,19 @@ class Header:
                 max_length=200,
             )
             self.delete = gr.Button("Delete", size="sm", elem_id="delete", scale=0)
+        self.temporary = gr.Markdown(TEMPORARY_WORDS, visible=False, elem_id="temporary_note")
+        self.outputs = [self.row, self.title, self.temporary]
         with gr.Row(elem_id="undo_bar", visible=False) as self.undo_bar:
             self.deleted = gr.Markdown("")
             self.undo = gr.Button("Undo", size="sm", elem_id="undo", scale=0)
             self.dismiss = gr.Button("Dismiss", size="sm", elem_id="dismiss", scale=0)
 
-    def show(self, conversation: Conversation | None) -> tuple[Any, Any]:
-        """Values for `row` and `title`."""
+    def show(self, conversation: Conversation | None) -> tuple[Any, Any, Any]:
+        """Values for `outputs`."""
         if conversation is None:
-            return gr.update(visible=False), ""
-        return gr.update(visible=True), title_of(conversation)
+            return gr.update(visible=False), "", gr.update(visible=False)
+        temporary = is_temporary(conversation.conversation_id)
+        return gr.update(visible=True), title_of(conversation), gr.update(visible=temporary)
 
     @told
     async def rename(self, conversation_id: str | None, title: str) -> Any:

@@ -40,8 +40,14 @@
     setTimeout(() => note.remove(), 15000);
   };
   const plainFetch = window.fetch.bind(window);
+  // The library cuts its stream when the page is left, and then says that the connection is lost.
+  // The browser closes it with the page.
+  const uncut = (resource) =>
+    resource instanceof Request && resource.url.includes("/queue/data?")
+      ? new Request(resource, { signal: null })
+      : resource;
   window.fetch = async (resource, options) => {
-    const reply = await plainFetch(resource, options);
+    const reply = await plainFetch(uncut(resource), options);
     if (reply.status >= 400 && new URL(reply.url).pathname.endsWith("/run/predict")) {
       const body = await reply.clone().json().catch(() => ({}));
       tell(body.error ?? "That did not work; nothing was lost.");
@@ -122,7 +128,48 @@
     button.click();
   };
 
+  // ---- the end of the chat stays in sight when the room for it changes
+  const NEAR = 60;
+  let chat = null;
+  let room = 0;
+  let isAtEnd = true;
+  const noteEnd = () => {
+    // In a new room the place is an accident; only where the reader went counts.
+    if (chat.clientWidth * chat.clientHeight !== room) return;
+    isAtEnd = chat.scrollHeight - chat.scrollTop - chat.clientHeight < NEAR;
+  };
+  const sizes = new ResizeObserver(() => {
+    room = chat.clientWidth * chat.clientHeight;
+    if (isAtEnd) chat.scrollTop = chat.scrollHeight;
+  });
+  const keepEnd = () => {
+    const found = find("#chat .bubble-wrap");
+    if (!found || found === chat) return;
+    sizes.disconnect();
+    chat = found;
+    isAtEnd = true;
+    chat.addEventListener("scroll", noteEnd, { passive: true });
+    sizes.observe(chat);
+  };
+
   // ---- keys
+  const isInPlay = (part) => part.contains(document.activeElement);
+  const closeSettings = () => {
+    const settings = find("#right.open");
+    const button = find("#right > .toggle-button");
+    // An answer is stopped first, unless the reader is busy in the settings.
+    if (!settings || (find("#composer .stop-button") && !isInPlay(settings))) return false;
+    if (isInPlay(settings)) button.focus();
+    button.click();
+    return true;
+  };
+  const onEscape = (event) => {
+    // The key ends a composition of letters, or closes a list of choices.
+    if (event.isComposing || event.target.ariaExpanded === "true") return;
+    if (isShown(find("#saw"))) find("#saw_close")?.click();
+    else if (isShown(find("#overflow_cancel"))) find("#overflow_cancel").click();
+    else if (!closeSettings()) stop();
+  };
   const onKey = (event) => {
     const command = event.ctrlKey || event.metaKey;
     const key = event.key.toLowerCase();
@@ -133,10 +180,8 @@
       event.preventDefault();
       if (!find("#left.open")) find("#left > .toggle-button")?.click();
       find("#search textarea, #search input")?.focus();
-    } else if (event.key === "Escape" && isShown(find("#saw"))) {
-      find("#saw_close")?.click();
-    } else if (event.key === "Escape" && !event.isComposing) {
-      stop();
+    } else if (event.key === "Escape") {
+      onEscape(event);
     } else if (event.key === "Enter" && event.target.closest?.("#composer")) {
       sentAt = performance.now();
     }
@@ -206,6 +251,7 @@
 
   const started = () => {
     nameControls();
+    keepEnd();
     closeList();
     restoreDraft();
     onTheme();
@@ -213,6 +259,7 @@
       nameControls();
       stopIfAsked();
       moveFocus();
+      keepEnd();
     }).observe(document.body, {
       subtree: true,
       childList: true,

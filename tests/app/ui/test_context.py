@@ -125,6 +125,9 @@ class TestAsking:
         await tab.sees("Nothing has been sent yet.")
         await expect(tab.composer).to_have_value(text)
         assert await services.conversations.num_messages(conversation_id) == 16
+        await tab.page.keyboard.press("Escape")
+        await expect(ask_box(tab)).to_be_hidden()
+        await ask(tab)
         await tab.page.get_by_role("button", name="Cancel").click()
         await expect(ask_box(tab)).to_be_hidden()
         await expect(tab.composer).to_have_value(text)
@@ -216,16 +219,33 @@ class TestAsking:
     ) -> None:
         tab, conversation_id = await arrive_full(viewport={"width": 390, "height": 800})
         await ask(tab)
+        await tab.composer.fill(f"8 {TURN * 9}")
         assert await tab.page.evaluate("document.documentElement.scrollWidth") == 390
+        await expect(tab.send_button).to_be_in_viewport(ratio=1)
         await tab.page.get_by_role("button", name="Leave out the").click()
         await is_answered(services, tab, conversation_id)
         assert await tab.page.evaluate("document.documentElement.scrollWidth") == 390
-        await expect(tab.page.locator("#chat .figures .more").last).to_be_hidden()
+        figures = tab.page.locator("#chat .figures").last
+        await expect(figures).to_contain_text("still in memory")
+        assert await figures.evaluate("line => line.scrollWidth - line.clientWidth") == 0
 
 
 @pytest.mark.browser
 @pytest.mark.asyncio(loop_scope="session")
 class TestMeter:
+    async def test_the_meter_is_there_while_an_answer_is_written(
+        self, services: FakeModelServices, arrive_full: ArriveFull
+    ) -> None:
+        tab, _ = await arrive_full()
+        services.engine.script = None
+        await tab.page.get_by_role("button", name="Write another answer").click()
+        await expect(tab.stop_button).to_be_visible()
+        await tab.reload()
+        await expect(tab.page.locator("#meter")).to_contain_text("of 2,000 tokens")
+        await expect(tab.stop_button).to_be_visible()
+        services.engine.streams[-1].end("Once more.")
+        await tab.sees_answer("Once more.")
+
     async def test_the_meter_follows_what_is_typed_and_what_was_said(
         self, services: FakeModelServices, arrive_full: ArriveFull
     ) -> None:
@@ -240,7 +260,10 @@ class TestMeter:
         await expect(words).to_contain_text("too much beside an answer of 200")
         await expect(tab.page.locator("#meter .meter.over")).to_be_visible()
         await tab.page.get_by_role("button", name="New chat").click()
+        await tab.composer.fill("")
+        await expect(words).to_have_text("Room for 2,000 tokens, about 1,500 words")
         await tab.composer.fill("hello")
+        await expect(words).to_contain_text("of 2,000 tokens")
         await expect(tab.page.locator("#meter .meter.calm")).to_be_visible()
 
 
@@ -360,12 +383,17 @@ async def test_a_temporary_chat_is_listed_as_one_and_answers(
 ) -> None:
     tab, _ = await arrive_full()
     await tab.page.get_by_role("button", name="New temporary chat").click()
-    listed = tab.page.locator("#conversations label", has_text="Temporary: gone when the app")
+    listed = tab.page.locator("#conversations label", has_text="New conversation\nTemporary")
     await expect(listed).to_have_count(1)
+    await tab.sees("it is kept in memory only, and is gone when the app closes")
     await tab.send("For once only")
     await tab.sees_answer(ANSWER)
     (made,) = await services.conversations.list_temporary()
     assert made.title == "For once only"
+    note = tab.page.locator("#temporary_note")
+    await expect(note).to_be_visible()
+    await tab.page.get_by_role("button", name="New chat").click()
+    await expect(note).to_be_hidden()
     await services.conversations.purge(made.conversation_id)
 
 
@@ -387,3 +415,8 @@ def test_the_meter_says_in_words_what_it_shows(num_tokens: int, state: str, word
     assert f'class="meter {state}"' in shown
     assert f"<span>{words}</span>" in shown
     assert f'value="{min(num_tokens, 1000)}"' in shown
+
+
+def test_an_empty_conversation_has_room_unless_its_instructions_take_it() -> None:
+    assert "<span>Room for 1,000 tokens, about 800 words</span>" in meter(fill(6), is_empty=True)
+    assert "too much" in meter(fill(801), is_empty=True)

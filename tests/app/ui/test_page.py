@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+import re
 
 import pytest
 from playwright.async_api import expect
@@ -75,7 +76,7 @@ async def test_an_answer_streams_and_only_grows(services: FakeServices, arrive: 
     assert lengths == sorted(lengths)
     assert len(set(lengths)) > 2
     await tab.sees_answer(
-        "31.2 tokens/s · 32 of 412 tokens read, 380 still in memory · first token 0.4 s"
+        "31.2 tokens/s\u00a0· 32 of 412 tokens read, 380 still in memory\u00a0· first token 0.4 s"
     )
     assert await tab.texts("user") == ["Count, please"]
     assert len(await tab.page.get_by_text("Thinking", exact=True).all()) == 1
@@ -622,6 +623,106 @@ async def test_a_closed_app_is_said_and_the_draft_is_kept(
         pass
     await tab.settle()
     await expect(tab.composer).to_have_value("Not sent yet")
+
+
+async def test_a_reload_says_nothing_of_the_streams_that_it_cuts(
+    services: FakeServices, arrive: Arrive
+) -> None:
+    services.jobs.script = Script(pieces=WORDS, pace_s=0.05)
+    tab = await arrive()
+    complaints: list[str] = []
+    tab.page.on("console", lambda it: complaints.append(it.text) if it.type == "error" else None)
+    await tab.send("Count on")
+    await tab.sees_answer("word5")
+    await tab.reload()
+    await tab.sees_answer(LAST_WORD)
+    assert complaints == []
+
+
+@pytest.mark.parametrize("width", [1280, 1100, 800, 390])
+async def test_the_page_is_as_large_as_the_window_and_nothing_covers_its_buttons(
+    services: FakeServices, arrive: Arrive, title: str, width: int
+) -> None:
+    conversation_id = await told(services, title, ["Question", "Answer"])
+    tab = await arrive(viewport={"width": width, "height": 700})
+    size = "(page => [page.scrollWidth, page.scrollHeight])(document.documentElement)"
+    assert await tab.page.evaluate(size) == [width, 700]
+    if width == 390:
+        await tab.page.get_by_role("button", name="Conversations", exact=True).click()
+    await tab.open(title)
+    await tab.sees_answer("Answer")
+    assert await tab.page.evaluate(size) == [width, 700]
+    # A click fails where something else lies above the button.
+    await tab.page.get_by_label("Title of this conversation").click(timeout=5000)
+    await tab.page.get_by_role("button", name="Delete", exact=True).click(timeout=5000)
+    await tab.page.get_by_role("button", name="Settings", exact=True).click(timeout=5000)
+    await tab.page.get_by_role("button", name="Settings", exact=True).click(timeout=5000)
+    await tab.page.get_by_role("button", name="Undo", exact=True).click(timeout=5000)
+    await tab.sees_answer("Answer")
+    assert (await services.conversations.get(conversation_id)).title == title
+
+
+async def test_the_settings_keep_their_heading_and_close_with_escape(
+    services: FakeServices, arrive: Arrive
+) -> None:
+    tab = await arrive(viewport={"width": 1280, "height": 500})
+    button = tab.page.get_by_role("button", name="Settings", exact=True)
+    await button.click()
+    panel, heading = tab.page.locator("#right"), tab.page.locator("#settings_heading")
+    await tab.page.get_by_role("button", name="More controls").click()
+    before = await heading.bounding_box()
+    await tab.page.get_by_label("Seed").scroll_into_view_if_needed()
+    assert await heading.bounding_box() == before
+    await tab.page.get_by_label("Seed").click()
+    await tab.page.keyboard.press("Escape")
+    await expect(panel).not_to_have_class(re.compile("open"))
+    await expect(button).to_be_focused()
+
+
+async def test_escape_stops_an_answer_before_it_closes_the_settings(
+    services: FakeServices, arrive: Arrive
+) -> None:
+    services.jobs.script = Script(pieces=WORDS, pace_s=0.2)
+    tab = await arrive()
+    await tab.page.get_by_role("button", name="Settings", exact=True).click()
+    await tab.send("Talk for long")
+    await tab.sees_answer("word1")
+    await tab.page.keyboard.press("Escape")
+    await tab.sees_answer("Stopped")
+    await expect(tab.page.locator("#right.open")).to_have_count(1)
+    await tab.page.keyboard.press("Escape")
+    await expect(tab.page.locator("#right.open")).to_have_count(0)
+
+
+async def test_the_end_of_the_chat_stays_in_sight_when_the_settings_open(
+    services: FakeServices, arrive: Arrive, title: str
+) -> None:
+    await told(services, title, ["Question", "many words " * 200, "Question", "the end " * 150])
+    tab = await arrive()
+    await tab.open(title)
+    await tab.sees_answer("the end")
+    chat = tab.page.locator("#chat .bubble-wrap")
+    to_end = "chat => chat.scrollHeight - chat.scrollTop - chat.clientHeight"
+
+    async def is_at_end() -> bool:
+        return abs(await chat.evaluate(to_end)) < 2
+
+    await eventually(is_at_end, "the end of the chat in sight")
+    wide = await chat.evaluate("chat => chat.clientWidth")
+    await tab.page.get_by_role("button", name="Settings", exact=True).click()
+
+    async def is_narrow() -> bool:
+        return await chat.evaluate("chat => chat.clientWidth") < wide
+
+    await eventually(is_narrow, "less room for the chat")
+    await asyncio.sleep(0.6)
+    assert await is_at_end()
+    # Who reads further up is left there.
+    await chat.evaluate("chat => chat.scrollTo(0, 40)")
+    await asyncio.sleep(0.2)
+    await tab.page.keyboard.press("Escape")
+    await asyncio.sleep(0.6)
+    assert await chat.evaluate("chat => chat.scrollTop") < 100
 
 
 async def test_every_control_has_a_name(services: FakeServices, arrive: Arrive, title: str) -> None:

@@ -9,7 +9,7 @@ import pytest
 from app.chat.message import Conversation
 from app.ui.settings import NAMES, SettingsPanel, preset_of
 from engine.errors import InvalidParams
-from engine.sampling_params import PRESETS, SamplingParams, with_changes
+from engine.sampling_params import PRESETS, RANGES, SamplingParams, with_changes
 from tests.fakes_chat import FakeServices
 
 
@@ -82,3 +82,11 @@ def test_values_beyond_the_sliders_are_shown_and_sent_as_they_are(panel: Setting
         for name, control in zip(NAMES, panel.sampling, strict=True)
     ]
     assert panel.changes(["", *sent])[1] == stored
+
+
+def test_a_slider_offers_what_the_engine_takes_and_nothing_beyond(panel: SettingsPanel) -> None:
+    sliders = dict(zip(NAMES, panel.sampling, strict=True))
+    for name, low, high in RANGES:
+        if name in sliders:
+            assert low <= sliders[name].minimum < sliders[name].maximum <= high
+    assert (sliders["temperature"].minimum, sliders["temperature"].maximum) == (0.0, 5.0)
