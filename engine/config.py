@@ -9,7 +9,7 @@ DEFAULT_CONTEXT_TOKENS = 8192
 """What a model gets unless somebody chooses: about 0.2 GB of KV for the starter model."""
 
 
-DEFAULT_KV_DISK_BYTES = 10 * 2**30
+DEFAULT_KV_DISK_BYTES = 10_000_000_000
 KV_TYPES = ("auto", "f16", "q8_0")
 
 
@@ -25,7 +25,7 @@ class EngineConfig:
 
     KV is kept as `kv_type`: "f16", "q8_0" (half the memory, coarser), or "auto" (what suits the
     model). What leaves the cells is kept in `kv_ram_bytes` of memory (None: a quarter of what is
-    free, at most 4 GiB) and, for conversations that may reach the disk, in `kv_disk_bytes` below
+    free, at most 4 GB) and, for conversations that may reach the disk, in `kv_disk_bytes` below
     `kv_folder` (None: not on the disk at all). The way to the disk leads through that memory, so 0
     of it keeps nothing.
     """

@@ -28,7 +28,7 @@ logger = logging.getLogger(__name__)
 CLOSE_SECONDS = 10.0
 # How soon to look what the disk has done, while it is writing.
 WRITER_LOOK_SECONDS = 0.05
-MAX_RAM_BUDGET = 4 * 2**30
+MAX_RAM_BUDGET = 4_000_000_000
 
 
 @dataclass(frozen=True, slots=True)

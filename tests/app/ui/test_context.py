@@ -326,7 +326,7 @@ class TestMemorySettings:
         await ram.press("Enter")
         await expect(tab.page.locator("#kv_usage")).to_contain_text("of 2.5 GB")
         assert services.settings.kv_ram_bytes == 2_500_000_000
-        assert services.settings.kv_disk_bytes == 10 * 2**30
+        assert services.settings.kv_disk_bytes == 10_000_000_000
         await tab.page.get_by_role("button", name="Delete all stored KV").click()
         await expect(tab.page.locator("#kv_usage")).to_contain_text("0 bytes of 2.5 GB")
         services.engine.held.append(("", [0] * 7))
