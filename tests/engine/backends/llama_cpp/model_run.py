@@ -1,6 +1,6 @@
 """Drives an engine over a real model, and compares texts up to near-ties."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -45,7 +45,11 @@ class ModelRun:
 
     def step(self) -> None:
         self.engine.accept_steps()
-        for output in self.engine.step():
+        self.take(self.engine.step())
+
+    def take(self, outputs: Iterable[RequestOutput | RequestFailure]) -> None:
+        """What a step gave."""
+        for output in outputs:
             if isinstance(output, RequestOutput):
                 self.tokens[output.request_id].extend(output.token_ids)
             self.last[output.request_id] = output
