@@ -96,6 +96,9 @@ class LlamaContext:
             has_attention=self.can_cut or model.is_hybrid, is_recurrent=not self.can_cut
         )
         self._filler = self._make_filler(kv_type)
+        # A state that was half computed is lost whole, and its neighbours' too: such a step is
+        # short, and runs to its end.
+        self._can_abort = self.can_cut
         self.computing = Spent()
         self._logits_place = (0, 0)
         self._logits: NDArray[np.float32] = np.empty((0, 0), np.float32)
@@ -278,9 +281,7 @@ class LlamaContext:
         return self._logits
 
     def abort_step(self) -> None:
-        # A state that was half computed is lost whole, and its neighbours' too: such a step is
-        # short, and runs to its end.
-        if self.can_cut:
+        if self._can_abort:
             self._abort_flag.hoist()
 
     def accept_steps(self) -> None:

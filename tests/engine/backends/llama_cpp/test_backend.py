@@ -214,16 +214,21 @@ def _damage(run: ModelRun, sequence_id: int) -> None:
     assert bindings.llama_state_seq_set_data(pointer, data, size, sequence_id) == size
 
 
-def test_a_failed_computation_fails_its_requests_and_the_next_works(run: ModelRun) -> None:
+@pytest.mark.parametrize("num_failures", [1, 2])
+def test_a_computation_that_fails_once_is_tried_again_and_twice_fails_its_request(
+    run: ModelRun, num_failures: int
+) -> None:
     prompt = run.encode(TEXTS[1])
     expected = run.answer(prompt)
-    number = run.submit([*prompt, *expected])
-    run.step()
+    number = run.submit(prompt)
     decode = run.backend.kv_memory.decode
     run.backend.kv_memory.decode = lambda parts: StepFailure.BROKEN  # type: ignore[method-assign]
-    run.step()
+    for _ in range(num_failures):
+        run.step()
     run.backend.kv_memory.decode = decode  # type: ignore[method-assign]
-    assert isinstance(run.last[number], RequestFailure)
+    run.finish()
+    assert isinstance(run.last[number], RequestFailure) == (num_failures == 2)
+    assert run.tokens[number] == ([] if num_failures == 2 else expected)
     assert run.answer(prompt) == expected
 
 
