@@ -198,19 +198,25 @@ class LlamaContext:
         self._check_open()
         bindings.llama_set_n_threads(self._pointer, count, count)
 
-    def decode(self, parts: list[Part]) -> StepFailure | None:
+    def decode(self, parts: list[Part], *, is_reproducible: bool = False) -> StepFailure | None:
         """Compute the parts, each sequence at most once. None: done.
 
+        `is_reproducible`: always in the same way, however long that takes.
         Logits are kept of the parts that want them, in their order. After a failure each sequence
         holds a beginning that is right, which may be nothing.
         """
         num_tokens = self._check_parts(parts)
-        num_filling = self._filler.num_tokens(parts, num_tokens) if self._filler else 0
+        filler, num_filling = self._filler, 0
+        if filler is not None and num_tokens > 1:
+            num_filling = filler.num_tokens(parts, num_tokens, is_fixed=is_reproducible)
+        before = self.computing.wall
         if num_filling and num_tokens + num_filling <= self._batch.size:
             code = self._decode_filled(parts, num_tokens, num_filling)
         else:
             code = self._decode(parts, num_tokens)
         if code == 0:
+            if filler is not None and num_tokens > 1:
+                filler.learn(parts, num_tokens + num_filling, self.computing.wall - before)
             self._num_rows = sum([part.is_sampled for part in parts])
             return None
         self._num_rows = 0
@@ -298,7 +304,7 @@ class LlamaContext:
         pointer = self._model.pointer
         return TileFiller(
             bindings.llama_model_n_layer(pointer),
-            bindings.llama_model_n_head(pointer),
+            bindings.llama_model_n_embd(pointer),
             bindings.llama_model_n_params(pointer),
         )
 

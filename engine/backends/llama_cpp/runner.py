@@ -42,7 +42,7 @@ class LlamaRunner:
             for item in batch.scheduled
         ]
         started = perf_counter()
-        failure = self._context.decode(parts)
+        failure = self._context.decode(parts, is_reproducible=batch.is_reproducible)
         if failure is not None:
             return failure
         num_rows = len(batch.sampled)

@@ -222,7 +222,7 @@ def test_a_computation_that_fails_once_is_tried_again_and_twice_fails_its_reques
     expected = run.answer(prompt)
     number = run.submit(prompt)
     decode = run.backend.kv_memory.decode
-    run.backend.kv_memory.decode = lambda parts: StepFailure.BROKEN  # type: ignore[method-assign]
+    run.backend.kv_memory.decode = lambda parts, **_: StepFailure.BROKEN  # type: ignore[method-assign]
     for _ in range(num_failures):
         run.step()
     run.backend.kv_memory.decode = decode  # type: ignore[method-assign]

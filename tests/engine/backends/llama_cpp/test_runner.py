@@ -25,7 +25,7 @@ class SlowSecondThread:
     def set_threads(self, count: int) -> None:
         self.threads = count
 
-    def decode(self, parts: list[Part]) -> StepFailure | None:
+    def decode(self, parts: list[Part], *, is_reproducible: bool = False) -> StepFailure | None:
         self.used.append(self.threads)
         end = perf_counter() + (0.004 if self.threads > 1 else 0.0004)
         while perf_counter() < end:
