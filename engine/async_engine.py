@@ -25,6 +25,7 @@ from typing import Self
 
 from engine.engine import Engine, RequestFailure
 from engine.errors import EngineDead, InglenookError, PromptTooLong, UsageError
+from engine.guided.answer import Guidance
 from engine.kv.store import KVUsage
 from engine.request import IN_FRONT, Request, RequestOptions, RequestOutput
 from engine.sampling_params import SamplingParams
@@ -184,6 +185,7 @@ class AsyncEngine:
         prompt: list[int],
         params: SamplingParams,
         options: RequestOptions = IN_FRONT,
+        guidance: Guidance | None = None,
     ) -> OutputStream:
         """Queue a request. Raises PromptTooLong or UsageError before anything is queued."""
         if not prompt:
@@ -192,7 +194,9 @@ class AsyncEngine:
             raise PromptTooLong(len(prompt), self.max_request_tokens)
         if not 0 <= min(prompt) <= max(prompt) < self._engine.num_vocabulary:
             raise UsageError("The prompt has tokens of another model: send the message again.")
-        request = Request(list(prompt), params, options)
+        if guidance is not None and params.ignore_eos:
+            raise UsageError("An answer in a given form ends with it: leave ignore_eos out.")
+        request = Request(list(prompt), params, options, guidance)
         stream = OutputStream(self, request.request_id)
         self._inbox.put(Submit(request, stream))
         if self._death is not None:

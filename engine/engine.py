@@ -13,7 +13,7 @@ from engine.backends.base import Backend, StepFailure
 from engine.batch import Batch
 from engine.clock import StepClock
 from engine.config import EngineConfig
-from engine.errors import EngineError
+from engine.errors import EngineError, GrammarFailed
 from engine.generation import Ending, Generation
 from engine.kv.disk import Disk, StoredSegment
 from engine.kv.pressure import MemoryPressure
@@ -116,7 +116,7 @@ class Engine:
         self.clock.steps += 1
         outputs = [self._accept(request, token) for request, token in tokens]
         outputs.extend(self._reading_progress(batch))
-        if any(isinstance(token, EngineError) for _, token in tokens):
+        if any(_is_damage(token) for _, token in tokens):
             # What made a row unusable may lie in the cells, where others would come to share it.
             self._overwrite_memory()
         return outputs
@@ -196,17 +196,20 @@ class Engine:
         tokens: list[tuple[Request, int | EngineError]] = []
         for row, request in zip(logits, requests, strict=True):
             try:
-                tokens.append((request, self._sampler.sample_row(row, request)))
+                generation = self._generations[request.request_id]
+                tokens.append((request, generation.pick(row, self._sampler)))
             except EngineError as error:
                 tokens.append((request, error))
         return tokens
 
     def _accept(self, request: Request, token: int | EngineError) -> RequestOutput | RequestFailure:
-        if isinstance(token, EngineError):
+        generation = self._generations[request.request_id]
+        if isinstance(token, GrammarFailed):
+            output = generation.fail_form(token)
+        elif isinstance(token, EngineError):
             self._distrust(request)
             return self._fail(request, token)
-        generation = self._generations[request.request_id]
-        if request.options.is_preparation:
+        elif request.options.is_preparation:
             output = generation.finish(Ending(FinishReason.STOP, name="prepared"))
         else:
             output = generation.accept(token)
@@ -283,6 +286,11 @@ class Engine:
         self._scheduler.finish(request)
         self._sampler.forget(request.request_id)
         del self._generations[request.request_id]
+
+
+def _is_damage(token: int | EngineError) -> bool:
+    """The logits themselves were of no use."""
+    return isinstance(token, EngineError) and not isinstance(token, GrammarFailed)
 
 
 def _goes_along(token_ids: Sequence[int], path: Sequence[int]) -> bool:

@@ -13,6 +13,10 @@ class InvalidParams(UsageError):
     """A sampling or engine parameter is out of its range."""
 
 
+class GrammarError(UsageError):
+    """A form cannot be understood or not be kept to; nothing was started."""
+
+
 class PromptTooLong(InglenookError):
     """The prompt does not fit the context; nothing was computed."""
 
@@ -51,6 +55,10 @@ class TemplateError(InglenookError):
 
 class EngineError(InglenookError):
     """One request failed while it was computed; other requests go on."""
+
+
+class GrammarFailed(EngineError):
+    """An answer could not be kept to its form any further."""
 
 
 class EngineDead(InglenookError):

@@ -3,15 +3,25 @@
 from dataclasses import dataclass
 from time import perf_counter
 
+import numpy as np
+from numpy.typing import NDArray
+
 from engine.detokenizer import Detokenizer
+from engine.errors import GrammarFailed
+from engine.guided.answer import GuidedAnswer
 from engine.loop_guard import LOOP_NOTICE, LoopGuard
 from engine.metrics import Timings
 from engine.request import FinishReason, Request, RequestOutput
+from engine.sampling.sampler import Sampler
 from engine.tokenizer import Tokenizer
 
 CONTEXT_FULL_NOTICE = (
     "The context of {max_tokens:,} tokens is full, so the answer ends here: start a new"
     " conversation or choose a larger context in the settings."
+)
+INCOMPLETE_NOTICE = (
+    "The answer is incomplete: it ended before it had the form that was asked for; allow it more"
+    " tokens."
 )
 
 
@@ -31,7 +41,11 @@ class Generation:
         self.request = request
         self._tokenizer = tokenizer
         self._max_tokens = max_tokens
-        self._detokenizer = Detokenizer(tokenizer, request.params.stop)
+        guidance = request.guidance
+        self._guided = None if guidance is None else GuidedAnswer(guidance, tokenizer)
+        # A stop text may be part of what a form requires.
+        stop = request.params.stop if guidance is None else ()
+        self._detokenizer = Detokenizer(tokenizer, stop)
         self._guard = LoopGuard() if request.params.loop_guard else None
         self._added = perf_counter()
         self._scheduled: float | None = None
@@ -48,6 +62,17 @@ class Generation:
             self.request.request_id, num_prompt_tokens_read=self._num_prompt_tokens_read
         )
 
+    def pick(self, row: NDArray[np.float32], sampler: Sampler) -> int:
+        """The next token from a row of logits. Raises EngineError."""
+        if self._guided is None:
+            return sampler.sample_row(row, self.request)
+        request = self.request
+        num_left = min(
+            request.params.max_tokens - request.num_output_tokens,
+            self._max_tokens - request.num_tokens,
+        )
+        return self._guided.pick(row, num_left, lambda row: sampler.sample_row(row, request))
+
     def accept(self, token_id: int) -> RequestOutput:
         """Take a sampled token; the output has a finish reason when it was the last."""
         now = perf_counter()
@@ -57,6 +82,11 @@ class Generation:
         request, params = self.request, self.request.params
         if self._tokenizer.is_end(token_id) and not params.ignore_eos:
             return self.finish(Ending(FinishReason.STOP, name="end"))
+        if self._guided is not None:
+            try:
+                self._guided.accept(token_id)
+            except GrammarFailed as error:
+                return self.fail_form(error)
         request.token_ids.append(token_id)
         text = self._detokenizer.feed(token_id)
         ending = self._ending_after(token_id)
@@ -68,6 +98,10 @@ class Generation:
             (token_id,),
             num_prompt_tokens_read=self._num_prompt_tokens_read,
         )
+
+    def fail_form(self, error: GrammarFailed) -> RequestOutput:
+        """The last output, when what is written cannot be brought into its form."""
+        return self.finish(Ending(FinishReason.GRAMMAR_INCOMPLETE, str(error), "grammar_failed"))
 
     def finish(
         self, ending: Ending, text: str = "", token_ids: tuple[int, ...] = ()
@@ -98,6 +132,16 @@ class Generation:
         return "disk" if self.request.is_from_disk else "ram"
 
     def _ending_after(self, token_id: int) -> Ending | None:
+        if self._guided is not None and self._guided.is_terminated:
+            return Ending(FinishReason.STOP, name="form")
+        ending = self._ending_for_length(token_id)
+        is_cut = self._guided is not None and not self._guided.is_complete
+        if ending is not None and ending.reason is FinishReason.LENGTH and is_cut:
+            notice = " ".join(filter(None, (ending.notice, INCOMPLETE_NOTICE)))
+            return Ending(FinishReason.GRAMMAR_INCOMPLETE, notice, ending.name)
+        return ending
+
+    def _ending_for_length(self, token_id: int) -> Ending | None:
         request, params = self.request, self.request.params
         if self._detokenizer.stopped:
             return Ending(FinishReason.STOP, name="stop_text")

@@ -11,6 +11,7 @@ from engine.backends.base import ModelInfo
 from engine.config import EngineConfig
 from engine.engine import Engine
 from engine.errors import EngineDead, HomeError
+from engine.guided.compiler import GrammarCompiler
 from engine.kv.disk_folder import DiskFolder
 from engine.kv.namespace import compute_digest, known_digest, namespace_of
 from engine.tokenizer import Tokenizer
@@ -28,11 +29,13 @@ class LoadedModel:
     tokenizer: Tokenizer
     info: ModelInfo
     backend: str
+    grammars: GrammarCompiler
     is_closing: Event = field(default_factory=Event)
 
     def close(self) -> None:
         """Store what may outlive the process, end the engine and free the model. Blocks."""
         self.is_closing.set()
+        self.grammars.close()
         self.engine.close()
 
 
@@ -47,7 +50,8 @@ def load(config: EngineConfig) -> LoadedModel:
     backend = LlamaBackend(config)
     namespace = backend.kv_memory.namespace
     engine = AsyncEngine(Engine(backend, config), backend.max_request_tokens)
-    loaded = LoadedModel(engine, backend.tokenizer, backend.info, backend.kind)
+    grammars = GrammarCompiler(backend.tokenizer)
+    loaded = LoadedModel(engine, backend.tokenizer, backend.info, backend.kind, grammars)
     if config.kv_folder is not None:
         _use_disk(loaded, config.model_path, config.kv_folder, namespace)
     return loaded

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from itertools import count
 
+from engine.guided.answer import Guidance
 from engine.kv.segment import NOBODY, Belonging
 from engine.metrics import Timings
 from engine.sampling_params import SamplingParams
@@ -20,6 +21,8 @@ class FinishReason(Enum):
     """`max_tokens`, the end of the context, or the loop guard."""
     ABORT = "abort"
     """The reader cancelled."""
+    GRAMMAR_INCOMPLETE = "grammar_incomplete"
+    """The answer ended before it had the form that was asked for."""
 
 
 class RequestStatus(Enum):
@@ -76,6 +79,8 @@ class Request:
     token_ids: list[int]
     params: SamplingParams
     options: RequestOptions = IN_FRONT
+    guidance: Guidance | None = None
+    """The form of its answer, or none."""
     request_id: int = field(default_factory=lambda: next(_request_ids))
     status: RequestStatus = RequestStatus.WAITING
     sequence_id: int | None = None

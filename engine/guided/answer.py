@@ -1,0 +1,157 @@
+"""One answer in a given form: first the thinking, if the model thinks, then the form to its end.
+
+opening    the form, or else the tag with which the model begins to think
+thinking   free text up to the closing tag, which is put there when the thinking takes too long
+between    white space after the tag, or the form
+form       what the matcher allows, closed in time before the last token that the answer may have
+"""
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum, auto
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.guided.compiler import CompiledGrammar
+from engine.tokenizer import THINKING_TAGS, Tokenizer
+
+# So much of an answer may be thinking; the rest is for what was asked for.
+THINKING_SHARE = 0.5
+MOST_SPACES = 2
+# How often to look whether the end can still be reached, while it is far.
+LOOK_EVERY = 16
+LAST_TOKENS = 64
+
+Row = NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True)
+class Guidance:
+    """The form of an answer, and the tag with which its prompt began to think, or empty."""
+
+    grammar: CompiledGrammar
+    opened_tag: str = ""
+
+
+class _Place(Enum):
+    OPENING = auto()
+    THINKING = auto()
+    BETWEEN = auto()
+    FORM = auto()
+
+
+class GuidedAnswer:
+    """Owned by the engine thread, one for each request."""
+
+    def __init__(self, guidance: Guidance, tokenizer: Tokenizer) -> None:
+        self._tokenizer = tokenizer
+        self._vocabulary = guidance.grammar.vocabulary
+        self._matcher = guidance.grammar.matcher()
+        self._closing_tag = THINKING_TAGS.get(guidance.opened_tag, "")
+        self._place = _Place.THINKING if self._closing_tag else _Place.OPENING
+        self._opening_tags = {
+            control.token_id: closing
+            for opening, closing in THINKING_TAGS.items()
+            if (control := tokenizer.control_tokens.get(opening)) is not None
+        }
+        self._thought = b""
+        self._num_thought = 0
+        self._num_spaces = 0
+        # What comes next without being asked for: a closing tag, or the way to the end.
+        self._coming: deque[int] = deque()
+        self._num_to_end: int | None = None
+        self._num_unlooked = LOOK_EVERY
+
+    @property
+    def is_complete(self) -> bool:
+        """What is written satisfies the form."""
+        return self._place is _Place.FORM and self._matcher.is_accepting
+
+    @property
+    def is_terminated(self) -> bool:
+        """Nothing may follow."""
+        return self._place is _Place.FORM and self._matcher.is_terminated
+
+    def pick(self, row: Row, num_left: int, sample: Callable[[Row], int]) -> int:
+        """The next token, of which the answer may have `num_left`; `sample` draws from a row.
+
+        Raises GrammarFailed.
+        """
+        if not self._coming and self._place is _Place.THINKING:
+            if self._num_thought < THINKING_SHARE * (self._num_thought + num_left):
+                return sample(row)
+            control = self._tokenizer.control_tokens.get(self._closing_tag)
+            self._coming.extend(
+                [control.token_id] if control else self._tokenizer.encode(self._closing_tag)
+            )
+        if self._coming:
+            return self._coming.popleft()
+        row = row[: self._vocabulary.num_tokens]
+        restricted = self._matcher.restrict(row)
+        if self._place is _Place.OPENING:
+            for token_id in self._opening_tags:
+                restricted[token_id] = row[token_id]
+        elif self._place is _Place.BETWEEN and self._num_spaces < MOST_SPACES:
+            spaces = self._vocabulary.spaces
+            restricted[spaces] = row[spaces]
+        return self._in_time(sample(restricted), num_left)
+
+    def accept(self, token_id: int) -> None:
+        """Take the token that was picked. Raises GrammarFailed."""
+        spelled = self._vocabulary.token_bytes[token_id]
+        if self._place is _Place.THINKING:
+            self._think(spelled)
+        elif self._place is _Place.OPENING and token_id in self._opening_tags:
+            self._closing_tag = self._opening_tags[token_id]
+            self._place = _Place.THINKING
+        elif self._place is _Place.BETWEEN and self._is_space(token_id):
+            self._num_spaces += 1
+        else:
+            self._place = _Place.FORM
+            self._matcher.accept(token_id)
+
+    def _think(self, spelled: bytes) -> None:
+        self._num_thought += 1
+        tag = self._closing_tag.encode()
+        self._thought = self._thought[-len(tag) :] + spelled
+        before, found, after = self._thought.partition(tag)
+        if not found:
+            return
+        self._place = _Place.BETWEEN
+        self._coming.clear()
+        for token_id in self._tokenizer.encode(after.decode("utf-8", "replace").lstrip()):
+            # The token with the end of the tag went on into the form.
+            self.accept(token_id)
+
+    def _is_space(self, token_id: int) -> bool:
+        return self._num_spaces < MOST_SPACES and bool(np.any(self._vocabulary.spaces == token_id))
+
+    def _in_time(self, token_id: int, num_left: int) -> int:
+        """The token, unless the end could not be reached after it; then the way there begins."""
+        if self._place is not _Place.FORM and (
+            token_id in self._opening_tags or self._is_space(token_id)
+        ):
+            return token_id
+        if token_id in self._vocabulary.end_ids:
+            return token_id
+        self._num_unlooked += 1
+        near = max(LAST_TOKENS, 2 * (self._num_to_end or 0))
+        if num_left > near and self._num_unlooked < LOOK_EVERY:
+            return token_id
+        self._num_unlooked = 0
+        ahead = self._matcher.copy()
+        ahead.accept(token_id)
+        way = ahead.closing(num_left - 1)
+        if way is not None:
+            self._num_to_end = len(way)
+            return token_id
+        if num_left > near:
+            # Too far to be found, which is no reason to hurry.
+            return token_id
+        way = self._matcher.closing(num_left)
+        if not way:
+            return token_id
+        self._coming.extend(way[1:])
+        return way[0]

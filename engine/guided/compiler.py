@@ -1,0 +1,224 @@
+"""From a form as it was written to what the engine can follow, or to a sentence that says why not.
+
+    event loop --compile()--> worker threads: read, compile, first mask
+               <-- CompiledGrammar, or GrammarError within `COMPILE_SECONDS`
+
+A form that takes too long is given up by whoever asked; its thread ends it by itself, as the caps
+on its size and llguidance's own limits see to.
+"""
+
+import asyncio
+import json
+from collections import OrderedDict
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from threading import Lock
+
+import llguidance
+from llguidance.gbnf_to_lark import any_to_lark
+
+from engine.errors import GrammarError, GrammarFailed
+from engine.guided.grammar import Grammar, GrammarKind
+from engine.guided.json_place import JsonPlace
+from engine.guided.matcher import Matcher
+from engine.guided.schema import MAX_BYTES, MAX_CHOICES, Schema, locate, read_schema
+from engine.guided.vocabulary import GuidedVocabulary
+from engine.tokenizer import Tokenizer
+
+COMPILE_SECONDS = 1.8
+NUM_REMEMBERED = 64
+# At most one space or line break with its indent between two things: a model may otherwise go on
+# with white space for ever.
+WHITESPACE = r"[ ]?|\n[ ]{0,20}"
+# An object of 1,000 properties, any of which may be next, takes 4,000 items.
+LIMITS = llguidance.LLParserLimits(
+    max_grammar_size=200_000, max_items_in_row=8_000, verbose_errors=False
+)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CompiledGrammar:
+    """Any thread may hold it and take matchers from it.
+
+    `unenforced`: what of a schema an approximate answer may break, in words; then it is to be
+    checked.
+    """
+
+    grammar: Grammar
+    vocabulary: GuidedVocabulary
+    state: llguidance.LLMatcher
+    unenforced: str = ""
+    _lock: Lock = field(default_factory=Lock)
+
+    def matcher(self) -> Matcher:
+        """At the beginning of an answer."""
+        place = JsonPlace() if self.grammar.kind is GrammarKind.JSON_SCHEMA else None
+        with self._lock:
+            return Matcher(self.state.deep_copy(), self.vocabulary, place)
+
+
+class GrammarCompiler:
+    """Of one model. Its methods belong to the event loop."""
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        self._tokenizer = tokenizer
+        self._workers = ThreadPoolExecutor(2, "grammar")
+        self._vocabulary: asyncio.Future[GuidedVocabulary] | None = None
+        self._compiled: OrderedDict[Grammar, CompiledGrammar] = OrderedDict()
+
+    async def compile(self, grammar: Grammar) -> CompiledGrammar:
+        """Raises GrammarError with the fault and where it lies."""
+        if (known := self._compiled.get(grammar)) is not None:
+            self._compiled.move_to_end(grammar)
+            return known
+        loop = asyncio.get_running_loop()
+        if self._vocabulary is None:
+            self._vocabulary = loop.run_in_executor(
+                self._workers, GuidedVocabulary, self._tokenizer
+            )
+        vocabulary = await asyncio.shield(self._vocabulary)
+        compiling = loop.run_in_executor(self._workers, compile_grammar, grammar, vocabulary)
+        try:
+            compiled = await asyncio.wait_for(asyncio.shield(compiling), COMPILE_SECONDS)
+        except TimeoutError:
+            compiling.add_done_callback(lambda done: done.exception())
+            raise GrammarError(
+                f"The form is too complicated: it was not understood within {COMPILE_SECONDS}"
+                " seconds; make it smaller."
+            ) from None
+        self._compiled[grammar] = compiled
+        if len(self._compiled) > NUM_REMEMBERED:
+            self._compiled.popitem(last=False)
+        return compiled
+
+    def close(self) -> None:
+        self._workers.shutdown(wait=False, cancel_futures=True)
+
+
+def compile_grammar(grammar: Grammar, vocabulary: GuidedVocabulary) -> CompiledGrammar:
+    """Raises GrammarError. Takes as long as it takes."""
+    if len(grammar.source.encode("utf-8", "replace")) > MAX_BYTES:
+        raise GrammarError(
+            f"The form has {len(grammar.source):,} characters, and at most {MAX_BYTES:,} bytes are"
+            " taken: make it smaller."
+        )
+    if grammar.kind is GrammarKind.JSON_SCHEMA:
+        return _compile_schema(grammar, vocabulary)
+    state = _begin(_written(grammar), vocabulary)
+    if isinstance(state, str):
+        raise GrammarError(f"The {_NAMES[grammar.kind]} cannot be used: {state}.")
+    return CompiledGrammar(grammar, vocabulary, state)
+
+
+def _compile_schema(grammar: Grammar, vocabulary: GuidedVocabulary) -> CompiledGrammar:
+    schema = read_schema(grammar.source)
+    state = _begin(_schema_text(schema), vocabulary)
+    if not isinstance(state, str):
+        return CompiledGrammar(grammar, vocabulary, state)
+
+    def fault_of(part: Schema) -> str:
+        state = _begin(_schema_text(part), vocabulary)
+        return state if isinstance(state, str) else ""
+
+    path, fault = locate(schema, fault_of)
+    unenforced = f"{fault} at {path}"
+    if not grammar.is_approximate:
+        raise GrammarError(
+            f"The schema cannot be kept to: {unenforced}; leave that out, or let the answer be"
+            " checked afterwards instead (approximate)."
+        )
+    state = _begin(_schema_text(schema, is_lenient=True), vocabulary)
+    if isinstance(state, str):
+        raise GrammarError(f"The schema cannot be kept to, not even approximately: {state}.")
+    return CompiledGrammar(grammar, vocabulary, state, unenforced)
+
+
+def _begin(written: str, vocabulary: GuidedVocabulary) -> llguidance.LLMatcher | str:
+    """The state at the beginning of an answer, or what is wrong with the form.
+
+    Some faults show with the first mask only.
+    """
+    try:
+        state = llguidance.LLMatcher(vocabulary.ll, written, log_level=0, limits=LIMITS)
+    except ValueError as error:
+        return _first_line(str(error))
+    if state.is_error():
+        return _first_line(state.get_error())
+    try:
+        allowed = vocabulary.allowed(Matcher(state.deep_copy(), vocabulary).fill_bitmask())
+    except GrammarFailed as error:
+        return _first_line(str(error))
+    allowed = allowed.copy()
+    allowed[vocabulary.end_ids] = False
+    return state if allowed.any() else "no answer but an empty one is possible"
+
+
+def _schema_text(schema: Schema, *, is_lenient: bool = False) -> str:
+    return llguidance.LLMatcher.grammar_from_json_schema(
+        json.dumps(schema, ensure_ascii=False),
+        overrides={
+            "whitespace_pattern": WHITESPACE,
+            "lenient": is_lenient,
+            "coerce_one_of": is_lenient,
+        },
+    )
+
+
+def _written(grammar: Grammar) -> str:
+    """In llguidance's own form. Raises GrammarError for what it would misread."""
+    source = grammar.source
+    written: str
+    match grammar.kind:
+        case GrammarKind.REGEX:
+            # Digits and letters are those of ASCII, as in JSON Schema.
+            written = llguidance.LLMatcher.grammar_from_lark(
+                f"start: /{llguidance.regex_to_lark(source, use_ascii='dw')}/"
+            )
+        case GrammarKind.CHOICE:
+            written = llguidance.LLMatcher.grammar_from_lark(
+                "start: " + " | ".join(map(json.dumps, read_choices(source)))
+            )
+        case GrammarKind.GBNF:
+            try:
+                written = llguidance.LLMatcher.grammar_from_lark(any_to_lark(source))
+            except Exception as error:
+                raise GrammarError(
+                    f"The grammar cannot be read: {_first_line(str(error))}."
+                ) from error
+        case _:
+            written = llguidance.LLMatcher.grammar_from_lark(source)
+    return written
+
+
+def read_choices(source: str) -> list[str]:
+    """Raises GrammarError unless it is a JSON list of different texts."""
+    try:
+        choices = json.loads(source)
+    except (ValueError, RecursionError) as error:
+        raise GrammarError("The choices must be a JSON list of texts.") from error
+    if not isinstance(choices, list) or not all(isinstance(each, str) for each in choices):
+        raise GrammarError("The choices must be a JSON list of texts.")
+    if not choices or not all(choices):
+        raise GrammarError("There must be at least one choice, and none may be empty.")
+    if len(choices) > MAX_CHOICES:
+        raise GrammarError(
+            f"There are {len(choices):,} choices; at most {MAX_CHOICES:,} are taken."
+        )
+    if len(set(choices)) < len(choices):
+        raise GrammarError("Each choice may be given once.")
+    return choices
+
+
+def _first_line(text: str) -> str:
+    lines = text.strip().split("\n")
+    # A regular expression is shown first, over several lines.
+    fault = next((line for line in lines if line.startswith("error: ")), lines[0])
+    return fault.removeprefix("error: ").strip().rstrip(".")[:300]
+
+
+_NAMES = {
+    GrammarKind.REGEX: "regular expression",
+    GrammarKind.CHOICE: "list of choices",
+    GrammarKind.GBNF: "grammar",
+    GrammarKind.LARK: "grammar",
+}

@@ -1,0 +1,30 @@
+"""The form that an answer is to have, as somebody wrote it down."""
+
+from dataclasses import dataclass
+from enum import Enum
+
+
+class GrammarKind(Enum):
+    """In which language a form is written."""
+
+    JSON_SCHEMA = "json_schema"
+    REGEX = "regex"
+    CHOICE = "choice"
+    """A JSON list of texts, of which the answer is one."""
+    GBNF = "gbnf"
+    """llama.cpp's grammars."""
+    LARK = "lark"
+    """Lark's grammars, as llguidance reads them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Grammar:
+    """A form and how strictly it is meant.
+
+    `is_approximate`: where a schema cannot be enforced exactly, enforce what can be, and let the
+    caller check the answer.
+    """
+
+    kind: GrammarKind
+    source: str
+    is_approximate: bool = False

@@ -1,0 +1,149 @@
+"""Where one answer stands in its form: which tokens may come next, and the shortest way to its end.
+
+The shortest way is looked for by going ahead on copies of the state: what must come is taken at
+once, and where there is a choice, what closes is tried first, then one character after the other.
+So it is no promise of the very shortest, but a way that was walked to its end.
+"""
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from heapq import heappop, heappush
+
+import llguidance
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.errors import GrammarFailed
+from engine.guided.json_place import JsonPlace
+from engine.guided.vocabulary import GuidedVocabulary
+
+# States looked at before a way to the end counts as not found.
+MOST_LOOKS = 300
+# In tokens. The higher, the sooner the search gets far; the lower, the shorter is what it finds.
+COSTS_OF_A_TURN = 8, 1000
+
+
+class Matcher:
+    """Owned by the engine thread, one for each request."""
+
+    def __init__(
+        self,
+        state: llguidance.LLMatcher,
+        vocabulary: GuidedVocabulary,
+        json_place: JsonPlace | None = None,
+    ) -> None:
+        self._state = state
+        self._vocabulary = vocabulary
+        self._json_place = json_place
+        self._mask = np.empty((vocabulary.num_tokens + 31) // 32, np.int32)
+
+    @property
+    def is_accepting(self) -> bool:
+        """The answer may end here."""
+        return bool(self._state.is_accepting())
+
+    @property
+    def is_terminated(self) -> bool:
+        """The answer must end here."""
+        return bool(self._state.is_stopped())
+
+    def fill_bitmask(self) -> NDArray[np.int32]:
+        """Packed bits of the tokens that may come next, valid until the next call.
+
+        Raises GrammarFailed when llguidance gave up: its mask would then end the answer.
+        """
+        self._state.unsafe_compute_mask_ptr(self._mask.ctypes.data, self._mask.nbytes)
+        self._check()
+        return self._mask
+
+    def restrict(self, row: NDArray[np.float32]) -> NDArray[np.float32]:
+        """A copy of a row of logits in which only what may come next is possible."""
+        allowed = self._vocabulary.allowed(self.fill_bitmask())
+        place = self._json_place
+        if place is not None and not place.in_string and (place.num_digits or place.in_exponent):
+            fewer = allowed & (self._vocabulary.leading_digits <= place.num_digits_left)
+            if fewer.any():
+                allowed = fewer
+        return np.where(allowed, row, np.float32(-np.inf))
+
+    def accept(self, token_id: int) -> None:
+        self._state.consume_token(token_id)
+        self._check()
+        if self._json_place is not None:
+            self._json_place.feed(self._vocabulary.token_bytes[token_id])
+
+    def copy(self) -> "Matcher":
+        place = None if self._json_place is None else replace(self._json_place)
+        return Matcher(self._state.deep_copy(), self._vocabulary, place)
+
+    def closing(self, num_tokens: int) -> list[int] | None:
+        """Tokens of a way to the end, at most so many. None: none was found."""
+        for cost_of_a_turn in COSTS_OF_A_TURN:
+            way = _way_to_the_end(self.copy(), num_tokens, cost_of_a_turn)
+            if way is not None:
+                return way
+        return None
+
+    def forced(self) -> list[int]:
+        """Tokens of which each is the only one that may come."""
+        tokens: list[int] = self._state.compute_ff_tokens()
+        self._check()
+        return tokens
+
+    def characters(self) -> Sequence[int]:
+        """Tokens of one character that may come next, first what soon leads to the end."""
+        place, mask = self._json_place, self.fill_bitmask()
+        in_string = place is not None and place.in_string
+        candidates = self._vocabulary.to_fill if in_string else self._vocabulary.to_close
+        bits = (mask[candidates >> 5] >> (candidates & 31)) & 1
+        return [int(each) for each in candidates[bits.astype(np.bool_)]]
+
+    def _check(self) -> None:
+        if self._state.is_error():
+            reason = self._state.get_error().split("\n")[0].strip()
+            raise GrammarFailed(
+                f"The answer could not be kept to its form any further ({reason}): try a simpler"
+                " form."
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """A way that was gone, and one token more that may be tried from there."""
+
+    state: Matcher
+    tokens: tuple[int, ...]
+    num_turns: int
+    """How often something else than the first choice was taken, and how far from it."""
+    next_token: int | None
+
+
+def _way_to_the_end(state: Matcher, most: int, cost_of_a_turn: int) -> list[int] | None:
+    """Best first: what is short and takes first choices (limited discrepancy search)."""
+    order = itertools.count()
+    places = [(0, next(order), _Place(state, (), 0, None))]
+    for _ in range(MOST_LOOKS):
+        if not places:
+            return None
+        _, _, place = heappop(places)
+        state, tokens = place.state, place.tokens
+        try:
+            if place.next_token is not None:
+                state = state.copy()
+                state.accept(place.next_token)
+                tokens = (*tokens, place.next_token)
+            while not state.is_accepting and (forced := state.forced()):
+                for token_id in forced:
+                    state.accept(token_id)
+                tokens = (*tokens, *forced)
+            if state.is_accepting and len(tokens) <= most:
+                return list(tokens)
+            choices = state.characters() if len(tokens) < most else ()
+        except GrammarFailed:
+            continue
+        for rank, token_id in enumerate(choices):
+            num_turns = place.num_turns + rank
+            cost = len(tokens) + cost_of_a_turn * num_turns
+            heappush(places, (cost, next(order), _Place(state, tokens, num_turns, token_id)))
+    return None
