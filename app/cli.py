@@ -6,25 +6,29 @@
 import argparse
 import asyncio
 import io
+import json
 import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
-from app.bench.benches import bench
+from app.bench.benches import BENCHES, measure
 from app.commands.carry_out import COMMANDS, carry_out
 from app.commands.console import Terminal
 from app.commands.options import SAMPLING_OPTIONS, Options
 from app.commands.relay import relay
+from app.eval.evals import EVALS
 from app.owner import HomeLock, OwnerAddress, own_or_find, owner_address
 from app.paths import Paths
 from app.services import Services
 from engine.errors import InglenookError, UsageError
+from engine.guided.grammar import GrammarKind
 from engine.sampling_params import PRESETS
 
 COMMAND_PATIENCE_S = 20.0
 ID_HELP = "as `list` shows it, or its beginning"
+EVAL_HELP = "Quality measured on data: a table, and as last line one JSON object."
 BENCH_HELP = "One of our benchmarks: a table, and as last line one JSON object."
 
 
@@ -35,7 +39,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         given.insert(0, "run")
     try:
         if given[0] == "bench":
-            return bench(given[1:], Parser(prog="inglenook bench", description=BENCH_HELP))
+            parser = Parser(prog="inglenook bench", description=BENCH_HELP)
+            return measure("bench", BENCHES, given[1:], parser)
+        if given[0] == "eval":
+            parser = Parser(prog="inglenook eval", description=EVAL_HELP)
+            return measure("eval", EVALS, given[1:], parser)
         parsed = make_parser().parse_args(given)
         if parsed.command == "run":
             # The page is imported for this command alone: it takes seconds.
@@ -94,6 +102,7 @@ def options_of(parsed: argparse.Namespace) -> Options:
     if stop:
         sampling["stop"] = stop
     if values["command"] == "generate":
+        values |= form_of(values)
         if values["text"] == "-":
             values["text"] = read_standard_input()
         if not values["text"].strip():
@@ -105,6 +114,35 @@ def options_of(parsed: argparse.Namespace) -> Options:
     if "ids" in values:
         values["ids"] = tuple(values["ids"])
     return Options(**values, sampling=sampling)
+
+
+def form_of(values: dict[str, Any]) -> dict[str, Any]:
+    """The form of the answer, with the text of its file; takes the options out of `values`."""
+    schema, grammar, regex, choices = (
+        values.pop(name, None) for name in ("schema", "grammar", "regex", "choices")
+    )
+    if schema is not None:
+        return {"grammar_kind": GrammarKind.JSON_SCHEMA.value, "grammar": read_file(schema)}
+    if grammar is not None:
+        text = read_file(grammar)
+        kind = GrammarKind.GBNF if "::=" in text else GrammarKind.LARK
+        return {"grammar_kind": kind.value, "grammar": text}
+    if regex is not None:
+        return {"grammar_kind": GrammarKind.REGEX.value, "grammar": regex}
+    if choices is not None:
+        return {"grammar_kind": GrammarKind.CHOICE.value, "grammar": json.dumps(choices)}
+    return {}
+
+
+def read_file(path: str) -> str:
+    try:
+        return absolute(path).read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read ({error.strerror}): name another file.") from error
+    except UnicodeDecodeError as error:
+        raise UsageError(
+            f"{path} is not a text in UTF-8 ({error.reason}): convert it first."
+        ) from error
 
 
 def read_standard_input() -> str:
@@ -136,6 +174,7 @@ def make_parser() -> Parser:
     add_chats(commands.add_parser("chats", help="the history: list, search, show, export, ..."))
     add_models(commands.add_parser("models", help="the models on this machine"))
     commands.add_parser("bench", help="one of our benchmarks", add_help=False)
+    commands.add_parser("eval", help="quality measured on data", add_help=False)
     doctor = commands.add_parser("doctor", help="what this machine is and what is wrong with it")
     add_json(doctor)
     doctor.add_argument("--model", metavar="M", help="the model to look at")
@@ -158,6 +197,18 @@ def add_generate(parser: argparse.ArgumentParser) -> None:
     for name, kind in SAMPLING_OPTIONS.items():
         parser.add_argument(f"--{name.replace('_', '-')}", dest=name, type=kind, metavar="N")
     parser.add_argument("--stop", action="append", metavar="TEXT", help="end before this text")
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--schema", metavar="FILE", help="answer in JSON that satisfies this schema")
+    form.add_argument("--grammar", metavar="FILE", help="answer in this grammar, GBNF or Lark")
+    form.add_argument("--regex", metavar="R", help="answer with a match of all of R")
+    form.add_argument(
+        "--choice", dest="choices", action="append", metavar="A", help="answer with one of these"
+    )
+    parser.add_argument(
+        "--approximate",
+        action="store_true",
+        help="take a schema that cannot be enforced as a whole; the answer is checked afterwards",
+    )
     parser.add_argument(
         "--no-reproducible",
         dest="reproducible",

@@ -1,6 +1,6 @@
 """What the rest of the house may ask of a vocabulary."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -69,3 +69,24 @@ class Tokenizer(Protocol):
     def is_end(self, token_id: int) -> bool:
         """True for every token that ends a generation."""
         ...
+
+
+def encode_continuation(tokenizer: Tokenizer, text: str) -> list[int]:
+    """Ids of a text that goes on another one.
+
+    Some vocabularies put a space before every text; in the middle of one it is wrong.
+    """
+
+    def spell(token_ids: Sequence[int]) -> bytes:
+        return b"".join(map(tokenizer.token_bytes, token_ids))
+
+    token_ids = tokenizer.encode(text)
+    if spell(token_ids) == text.encode("utf-8", "replace"):
+        return token_ids
+    lead = "\x02"
+    longer = tokenizer.encode(lead + text)
+    for index in range(1, len(longer)):
+        if spell(longer[:index]).endswith(lead.encode()):
+            rest = longer[index:]
+            return rest if spell(rest) == text.encode("utf-8", "replace") else token_ids
+    return token_ids

@@ -12,6 +12,8 @@ from app.services import Services
 from engine.async_engine import AsyncEngine
 from engine.backends.base import ModelInfo
 from engine.errors import EngineDead, InglenookError, PromptTooLong
+from engine.guided.answer import Guidance
+from engine.guided.compiler import GrammarCompiler
 from engine.kv.store import KVUsage
 from engine.loading import LoadedModel
 from engine.metrics import Timings
@@ -39,6 +41,7 @@ class FakeStream:
         self._leave = leave
         self.is_over = False
         self.is_aborted = False
+        self.guidance: Guidance | None = None
         self._outputs: asyncio.Queue[RequestOutput | InglenookError] = asyncio.Queue()
 
     # For the test
@@ -144,12 +147,14 @@ class FakeEngine:
         prompt: list[int],
         params: SamplingParams,
         options: RequestOptions = RequestOptions(),  # noqa: B008 - a frozen value
+        guidance: Guidance | None = None,
     ) -> FakeStream:
         if len(prompt) >= self.max_request_tokens:
             raise PromptTooLong(len(prompt), self.max_request_tokens)
         if self.is_dead:
             raise EngineDead("The engine has stopped: restart the app.")
         stream = FakeStream(prompt, params, options, self.num_cached(prompt), self._leave)
+        stream.guidance = guidance
         if options.is_in_background:
             self.background.append(stream)
             script = "" if options.is_preparation else self.background_script
@@ -229,7 +234,8 @@ def fake_chat_model(engine: FakeEngine, template: str = "chatml") -> ChatModel:
         bos_text=chosen.bos,
         eos_text=chosen.eos,
     )
-    loaded = LoadedModel(cast(AsyncEngine, engine), tokenizer, info, "fake")
+    grammars = GrammarCompiler(tokenizer)
+    loaded = LoadedModel(cast(AsyncEngine, engine), tokenizer, info, "fake", grammars)
     made = chosen.template(tokenizer)
     return ChatModel(loaded, made, TokenLedger(tokenizer, made))
 

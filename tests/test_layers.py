@@ -28,6 +28,8 @@ HOMES: dict[str, tuple[str, ...]] = {
     "sqlite3": ("app/history/", "engine/kv/segment_index.py"),
     "sqlite_utils": ("app/history/",),
     "gradio": ("app/ui/", "app/web/"),
+    "llguidance": ("engine/guided/",),
+    "jsonschema": ("engine/guided/",),
 }
 
 ENGINE_THREAD = "engine/async_engine.py"

@@ -4,9 +4,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from app.api.answer_form import FIELDS as FORM_FIELDS
+from app.api.answer_form import read_form
 from app.chat.message import Role
 from app.chat.turns import Turn
 from engine.errors import InvalidParams, UsageError
+from engine.guided.grammar import Grammar
 from engine.sampling_params import SamplingParams, with_changes
 
 # Our names, by the name that other programs send.
@@ -36,7 +39,6 @@ DEFAULTS: Mapping[str, tuple[Any, ...]] = {
     "tools": ([],),
     "tool_choice": ("none", "auto"),
     "parallel_tool_calls": (True, False),
-    "response_format": ({"type": "text"},),
     "modalities": (["text"],),
 }
 ROLES: Mapping[str, Role] = {
@@ -59,6 +61,7 @@ class ChatRequest:
     user: str
     path: tuple[Turn, ...]
     params: SamplingParams
+    form: Grammar | None
     is_streamed: bool
     wants_usage: bool
 
@@ -86,12 +89,13 @@ def read_chat_request(body: object, defaults: SamplingParams) -> ChatRequest:
         user=_text(body.get("user") or "", "user"),
         path=_path(body.get("messages")),
         params=with_changes(defaults, changes),
+        form=read_form(body),
         is_streamed=_flag(body.get("stream"), "stream"),
         wants_usage=_flag(options.get("include_usage"), "include_usage"),
     )
 
 
-_OWN_FIELDS = frozenset({"model", "user", "messages", "stop", "stream", "stream_options"})
+_OWN_FIELDS = FORM_FIELDS | {"model", "user", "messages", "stop", "stream", "stream_options"}
 
 
 def _number(name: str, value: object) -> int | float | bool:

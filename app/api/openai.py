@@ -36,6 +36,7 @@ FINISH_REASONS = {
     FinishReason.STOP: "stop",
     FinishReason.LENGTH: "length",
     FinishReason.ABORT: "stop",
+    FinishReason.GRAMMAR_INCOMPLETE: "length",
 }
 
 
@@ -57,8 +58,11 @@ def router(services: Services, key: str) -> APIRouter:
             wanted = read_chat_request(await read_json(request), services.settings.sampling)
             model = await services.chat_model()
             prompt = await model.prompt(wanted.path, "", time.time())
+            guidance = await model.guidance(wanted.form)
             owner = await services.program_user(wanted.user)
-            stream = model.loaded.engine.submit(prompt, wanted.params, request_options(owner))
+            stream = model.loaded.engine.submit(
+                prompt, wanted.params, request_options(owner), guidance
+            )
         except InglenookError as error:
             return failed(error)
         completion = Completion(model, stream, wanted)

@@ -16,16 +16,22 @@ BENCHES: Mapping[str, str] = {
 }
 
 
-def bench(arguments: Sequence[str], parser: argparse.ArgumentParser) -> int:
-    """Measure, and print the report; what is happening meanwhile goes to standard error."""
+def measure(
+    kind: str,
+    summaries: Mapping[str, str],
+    arguments: Sequence[str],
+    parser: argparse.ArgumentParser,
+) -> int:
+    """Run one file of `app/{kind}`, and print its report; what is happening meanwhile goes to
+    standard error."""
     names = parser.add_subparsers(dest="name", required=True, metavar="NAME")
-    wanted = next((argument for argument in arguments if argument in BENCHES), None)
-    for name, summary in BENCHES.items():
+    wanted = next((argument for argument in arguments if argument in summaries), None)
+    for name, summary in summaries.items():
         one = names.add_parser(name, help=summary, description=f"{summary}.".capitalize())
         # Only the one that is wanted is imported.
         if name == wanted:
-            module = importlib.import_module(f"app.bench.{name}")
+            module = importlib.import_module(f"app.{kind}.{name}")
             module.add_arguments(one)
     options = parser.parse_args(arguments)
-    print(importlib.import_module(f"app.bench.{options.name}").run(options).text(), flush=True)
+    print(importlib.import_module(f"app.{kind}.{options.name}").run(options).text(), flush=True)
     return 0

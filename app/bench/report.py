@@ -1,4 +1,4 @@
-"""What a benchmark prints: a table, perhaps bars, and as last line one JSON object."""
+"""What a benchmark or an evaluation prints: a table, perhaps bars, at last one JSON object."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,17 +13,19 @@ BAR_WIDTH = 40
 class Report:
     """`columns` are the fields of `rows` that the table shows; `bars` name a field to draw."""
 
-    bench: str
+    name: str
     machine: Mapping[str, Any]
     rows: Sequence[Row]
     columns: Sequence[str]
     bars: tuple[str, str] | None = None
     notes: Sequence[str] = field(default_factory=tuple)
+    kind: str = "bench"
+    """Or "eval"."""
+    totals: Mapping[str, Any] = field(default_factory=dict)
 
     def as_json(self) -> str:
-        return json.dumps(
-            {"bench": self.bench, "machine": self.machine, "rows": self.rows}, ensure_ascii=False
-        )
+        head = {self.kind: self.name, **self.totals, "machine": self.machine}
+        return json.dumps({**head, "rows": self.rows}, ensure_ascii=False)
 
     def text(self) -> str:
         """All of it, the JSON object last."""

@@ -13,6 +13,8 @@ from app.chat.template import ChatTemplate
 from app.chat.thinking import ThinkingSplitter
 from app.chat.turns import Turn, normalise
 from engine.config import EngineConfig
+from engine.guided.answer import Guidance
+from engine.guided.grammar import Grammar
 from engine.loading import LoadedModel, load
 from engine.tokenizer import THINKING_TAGS
 
@@ -61,6 +63,13 @@ class ChatModel:
             for turns in following
         ]
         return list(os.path.commonprefix(prompts))
+
+    async def guidance(self, grammar: Grammar | None) -> Guidance | None:
+        """How the engine keeps the next answer to a form. Raises GrammarError."""
+        if grammar is None:
+            return None
+        compiled = await self.loaded.grammars.compile(grammar)
+        return Guidance(compiled, self.template.opened_tag)
 
     def skipped_thinking(self, is_thinker: bool) -> list[int]:
         """Ids that go after a prompt when there is no time to think; `is_thinker` says that this

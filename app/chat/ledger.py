@@ -24,7 +24,7 @@ from app.chat.division import NUM_REMEMBERED
 from app.chat.markup import TextPart
 from app.chat.template import ChatTemplate
 from app.chat.turns import Turn
-from engine.tokenizer import ControlToken, Tokenizer
+from engine.tokenizer import ControlToken, Tokenizer, encode_continuation
 
 MOST_REPLACED = 12
 """Parts at its end that the next prompt of the same branch may have otherwise."""
@@ -173,24 +173,13 @@ class TokenLedger:
         """Ids of plain text; `continues` when the text before it ended in generated ids."""
         if not text:
             return ()
-        encode = self._encode_continuation if continues else self._tokenizer.encode
-        return self._memory.get((text, continues), len(text), lambda: tuple(encode(text)))
 
-    def _encode_continuation(self, text: str) -> list[int]:
-        """Some vocabularies put a space before every text; in the middle of one it is wrong."""
-        token_ids = self._tokenizer.encode(text)
-        if self._spell(token_ids) == text.encode():
-            return token_ids
-        lead = "\x02"
-        longer = self._tokenizer.encode(lead + text)
-        for index in range(1, len(longer)):
-            if self._spell(longer[:index]).endswith(lead.encode()):
-                rest = longer[index:]
-                return rest if self._spell(rest) == text.encode() else token_ids
-        return token_ids
+        def encode() -> tuple[int, ...]:
+            if continues:
+                return tuple(encode_continuation(self._tokenizer, text))
+            return tuple(self._tokenizer.encode(text))
 
-    def _spell(self, token_ids: Sequence[int]) -> bytes:
-        return b"".join(map(self._tokenizer.token_bytes, token_ids))
+        return self._memory.get((text, continues), len(text), encode)
 
 
 class _Memory:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from engine.guided.grammar import Grammar, GrammarKind
 from engine.sampling_params import PRESETS, SamplingParams, with_changes
 
 # The command's word for a control, and what it takes.
@@ -40,6 +41,10 @@ class Options:
     repair: bool = False
     reproducible: bool = True
     preset: str = ""
+    grammar_kind: str = ""
+    grammar: str = ""
+    """The form of the answer, written in the language that `grammar_kind` names."""
+    approximate: bool = False
     sampling: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
@@ -47,6 +52,12 @@ class Options:
         """What `dataclasses.asdict` made of one. Raises TypeError for anything else."""
         options = cls(**values)
         return replace(options, ids=tuple(options.ids))
+
+    def form(self) -> Grammar | None:
+        """The form that the answer is to have, or None."""
+        if not self.grammar_kind:
+            return None
+        return Grammar(GrammarKind(self.grammar_kind), self.grammar, self.approximate)
 
     def params(self, defaults: SamplingParams) -> SamplingParams:
         """The preset or else the saved choices, with the controls that were given."""

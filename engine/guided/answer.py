@@ -81,6 +81,9 @@ class GuidedAnswer:
         """
         if not self._coming and self._place is _Place.THINKING:
             if self._num_thought < THINKING_SHARE * (self._num_thought + num_left):
+                # It ends with its tag, or it would be all of the answer.
+                row = row.copy()
+                row[self._vocabulary.end_ids] = -np.inf
                 return sample(row)
             control = self._tokenizer.control_tokens.get(self._closing_tag)
             self._coming.extend(

@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 from threading import Lock
 
 import llguidance
-from llguidance.gbnf_to_lark import any_to_lark
 
 from engine.errors import GrammarError, GrammarFailed
+from engine.guided.gbnf import lark_of
 from engine.guided.grammar import Grammar, GrammarKind
 from engine.guided.json_place import JsonPlace
 from engine.guided.matcher import Matcher
@@ -179,12 +179,7 @@ def _written(grammar: Grammar) -> str:
                 "start: " + " | ".join(map(json.dumps, read_choices(source)))
             )
         case GrammarKind.GBNF:
-            try:
-                written = llguidance.LLMatcher.grammar_from_lark(any_to_lark(source))
-            except Exception as error:
-                raise GrammarError(
-                    f"The grammar cannot be read: {_first_line(str(error))}."
-                ) from error
+            written = llguidance.LLMatcher.grammar_from_lark(lark_of(source))
         case _:
             written = llguidance.LLMatcher.grammar_from_lark(source)
     return written

@@ -92,7 +92,7 @@ class Matcher:
         return tokens
 
     def characters(self) -> Sequence[int]:
-        """Tokens of one character that may come next, first what soon leads to the end."""
+        """Tokens of one byte that may come next, first what soon leads to the end."""
         place, mask = self._json_place, self.fill_bitmask()
         in_string = place is not None and place.in_string
         candidates = self._vocabulary.to_fill if in_string else self._vocabulary.to_close

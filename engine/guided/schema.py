@@ -4,6 +4,7 @@ llguidance says what it cannot enforce, and not where. It also takes schemas tha
 satisfies, and answers them without end; these are found here.
 """
 
+import itertools
 import json
 import re
 from collections.abc import Callable, Iterator
@@ -57,7 +58,7 @@ def read_schema(text: str) -> Schema:
     path = _endless(rewritten)
     if path is not None:
         raise GrammarError(
-            f"The schema can never be satisfied: {path} requires itself without end."
+            f"The schema can never be satisfied: no answer of finite length is valid at {path}."
         )
     return rewritten
 
@@ -83,17 +84,22 @@ def locate(schema: Schema, fault_of: Callable[[Schema], str]) -> tuple[str, str]
 
     `fault_of` compiles a schema and says what is wrong with it, or nothing.
     """
-    found = "#", fault_of(schema)
     shared = {name: schema[name] for name in _DEFINITIONS if name in schema}
-    inner = (each for each in parts(schema) if each[0] != "#")
-    for _, (path, part) in zip(range(MOST_TRIED), inner, strict=False):
-        if not path.startswith(found[0] + "/"):
-            continue
-        fault = fault_of({**shared, **part})
-        # What lies in the shared definitions is found by their own paths.
-        if fault and not ("/$defs/" in path[1:] and fault_of({**shared, "type": "null"}) == fault):
-            found = path, fault
-    return found
+    by_path = dict(parts(schema))
+    faults: dict[str, str] = {}
+    for path, part in itertools.islice(by_path.items(), MOST_TRIED):
+        faults[path] = fault_of(schema if path == "#" else {**shared, **part})
+
+    def is_innermost(path: str) -> bool:
+        target = _pointer(str(by_path[path].get("$ref", "")))
+        if target != path and faults.get(target):
+            return False
+        return not any(faults[each] for each in faults if each.startswith(path + "/"))
+
+    return next(
+        ((path, fault) for path, fault in faults.items() if fault and is_innermost(path)),
+        ("#", faults["#"]),
+    )
 
 
 def _refuse_constant(name: str) -> None:
@@ -170,7 +176,7 @@ def _endless(schema: Schema) -> str | None:
     by_path = {path: part for path, part in all_parts}
 
     def is_finite(part: Any) -> bool:
-        return not isinstance(part, dict) or id(part) in finite
+        return id(part) in finite if isinstance(part, dict) else part is not False
 
     def can_end(part: Schema) -> bool:
         reference = part.get("$ref")
@@ -181,14 +187,14 @@ def _endless(schema: Schema) -> str | None:
                 return False
         for name in ("anyOf", "oneOf"):
             choices = part.get(name)
-            if isinstance(choices, list) and choices and not any(map(is_finite, choices)):
+            if isinstance(choices, list) and not any(map(is_finite, choices)):
                 return False
         if not all(map(is_finite, part.get("allOf") or [])):
             return False
         kind = part.get("type")
         kinds = kind if isinstance(kind, list) else [kind] if kind else None
         if "enum" in part or "const" in part:
-            return True
+            return part.get("enum") != []
         if kinds is None and not ("properties" in part or "items" in part or "prefixItems" in part):
             return True
         return any(_kind_can_end(each, part, is_finite) for each in kinds or ("object", "array"))

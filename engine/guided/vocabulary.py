@@ -10,7 +10,7 @@ import llguidance
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.tokenizer import Tokenizer
+from engine.tokenizer import Tokenizer, encode_continuation
 
 
 class GuidedVocabulary:
@@ -69,7 +69,7 @@ class GuidedVocabulary:
         return self._tokenizer.bos_id
 
     def __call__(self, text: bytes) -> list[int]:
-        return self._tokenizer.encode(text.decode("utf-8", "replace"))
+        return encode_continuation(self._tokenizer, text.decode("utf-8", "replace"))
 
     def allowed(self, mask: NDArray[np.int32]) -> NDArray[np.bool_]:
         """`[num_tokens]` from a mask of packed bits, the lowest first."""
@@ -77,7 +77,7 @@ class GuidedVocabulary:
         return bits.view(np.bool_)
 
     def _find_single_bytes(self) -> dict[bytes, int]:
-        """A token for each byte that is a character by itself, where there is one."""
+        """A token for each byte, where there is one."""
         found: dict[bytes, int] = {}
         for token_id, spelled in enumerate(self.token_bytes):
             if len(spelled) == 1 and token_id not in self.control_ids:
@@ -90,8 +90,9 @@ def _num_leading_digits(text: bytes) -> int:
 
 
 def _in_order(first: bytes) -> list[bytes]:
-    """Every character, and white space last, which leads nowhere."""
-    codes = dict.fromkeys([*first, *range(0x61, 0x7B), *range(0x21, 0x7F), *b" \n"])
+    """Every character, then the rest of a begun one, and white space last, which leads nowhere."""
+    letters, continuing = range(0x61, 0x7B), range(0x80, 0xC0)
+    codes = dict.fromkeys([*first, *letters, *range(0x21, 0x7F), *continuing, *b" \n"])
     return [bytes([code]) for code in codes]
 
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 from engine.config import EngineConfig
 from engine.engine import Engine, RequestFailure
 from engine.errors import EngineError
+from engine.guided.answer import Guidance
 from engine.metrics import Timings
 from engine.request import IN_FRONT, FinishReason, Request, RequestOptions, RequestOutput
 from engine.sampling_params import SamplingParams
@@ -44,9 +45,10 @@ class EngineRun:
         prompt: Sequence[int],
         params: SamplingParams = GREEDY,
         options: RequestOptions = IN_FRONT,
+        guidance: Guidance | None = None,
         **changes: object,
     ) -> int:
-        request = Request(list(prompt), replace(params, **changes), options)
+        request = Request(list(prompt), replace(params, **changes), options, guidance)
         number = request.request_id
         self.requests[number] = request
         self.prompts[number] = list(prompt)

@@ -1,0 +1,7 @@
+"""`inglenook eval NAME`: quality measured on data that is given, each a file of this folder."""
+
+from collections.abc import Mapping
+
+EVALS: Mapping[str, str] = {
+    "guided": "JSON Schemas: what is refused, wrongly accepted, wrongly rejected, and how fast",
+}

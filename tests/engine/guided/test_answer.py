@@ -1,0 +1,148 @@
+"""Whole answers in a form, by an engine over random logits: valid, or said to be incomplete."""
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from engine.guided.answer import Guidance
+from engine.guided.compiler import CompiledGrammar, compile_grammar
+from engine.guided.grammar import Grammar, GrammarKind
+from engine.guided.vocabulary import GuidedVocabulary
+from engine.request import FinishReason
+from engine.sampling_params import SamplingParams
+from tests.engine.guided.forms import accepts, compiled, of_schema
+from tests.engine.run import EngineRun
+from tests.fakes import END, ByteTokenizer, fake_config
+
+WILD = SamplingParams(temperature=1.5, top_k=0, top_p=1.0, min_p=0.0, loop_guard=False)
+PERSON: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "name": {"type": "string", "pattern": "^[a-z]{3,12}$"},
+        "age": {"type": "integer", "minimum": 0, "maximum": 150},
+        "tags": {"type": "array", "items": {"enum": ["red", "green"]}, "maxItems": 4},
+    },
+    "required": ["name", "age", "tags"],
+    "additionalProperties": False,
+}
+
+
+def answered(form: CompiledGrammar, **changes: Any) -> tuple[str, FinishReason, str]:
+    run = EngineRun(fake_config(cells=2048))
+    number = run.submit(range(20), WILD, guidance=Guidance(form), **changes)
+    run.finish()
+    last = run.last[number]
+    assert last.finish_reason is not None and last.timings is not None
+    return run.texts[number], last.finish_reason, last.notice
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_finished_answer_satisfies_its_schema(seed: int) -> None:
+    text, reason, notice = answered(of_schema(PERSON), seed=seed, max_tokens=1000)
+    assert (reason, notice) == (FinishReason.STOP, "")
+    assert list(json.loads(text)) == ["name", "age", "tags"]
+
+
+@pytest.mark.parametrize("max_tokens", [*range(1, 60, 3), 100, 200])
+def test_an_answer_is_closed_before_its_last_token_or_said_to_be_incomplete(
+    max_tokens: int,
+) -> None:
+    """ollama/ollama#4446: objects that were cut off in their middle."""
+    form = of_schema({**PERSON, "properties": {**PERSON["properties"], "age": {}}})
+    shortest = form.matcher().closing(1000)
+    assert shortest is not None
+    text, reason, notice = answered(form, seed=max_tokens, max_tokens=max_tokens)
+    if max_tokens >= len(shortest):
+        assert reason is FinishReason.STOP
+        json.loads(text)
+    else:
+        assert reason is FinishReason.GRAMMAR_INCOMPLETE
+        assert "incomplete" in notice
+    assert len(text.encode()) <= max_tokens
+
+
+def test_an_answer_is_closed_before_the_context_is_full() -> None:
+    run = EngineRun(fake_config(cells=256), max_request_tokens=80)
+    form = of_schema({"type": "array", "items": {"type": "string"}})
+    number = run.submit(range(20), WILD, guidance=Guidance(form), seed=3, max_tokens=1000)
+    run.finish()
+    assert run.last[number].finish_reason is FinishReason.STOP
+    json.loads(run.texts[number])
+
+
+def test_the_end_comes_without_being_asked_for() -> None:
+    run = EngineRun()
+    form = compiled(GrammarKind.CHOICE, '["yes", "no"]')
+    number = run.submit(range(20), WILD, guidance=Guidance(form), seed=1)
+    run.finish()
+    assert run.texts[number] in ("yes", "no")
+    assert run.timings(number).completion_tokens == len(run.texts[number])
+    assert run.timings(number).finish == "form"
+
+
+def test_a_stop_text_does_not_cut_a_form() -> None:
+    """vllm-project/vllm#14170: a stop text inside a string ended the object."""
+    form = of_schema({"const": "a stop b"})
+    text, reason, _ = answered(form, stop=("stop",), max_tokens=100)
+    assert (text, reason) == ('"a stop b"', FinishReason.STOP)
+
+
+def test_penalties_and_filters_do_not_empty_what_is_allowed() -> None:
+    form = compiled(GrammarKind.REGEX, "a{40}")
+    text, reason, _ = answered(
+        form, repetition_penalty=10.0, presence_penalty=2.0, min_p=1.0, max_tokens=60
+    )
+    assert (text, reason) == ("a" * 40, FinishReason.STOP)
+
+
+def test_a_form_goes_on_after_a_preemption() -> None:
+    run = EngineRun(fake_config(cells=256, running=4, batch=64))
+    form = compiled(GrammarKind.REGEX, "([a-z][0-9]){20}")
+    numbers = [
+        run.submit(range(n, n + 55), WILD, guidance=Guidance(form), seed=n, max_tokens=40)
+        for n in range(4)
+    ]
+    run.finish()
+    assert any(run.requests[number].num_preemptions for number in numbers)
+    for number in numbers:
+        assert accepts(form, run.texts[number])
+
+
+class ThinkingTokenizer(ByteTokenizer):
+    """`<think>` is a token of its own; its closing tag is letters."""
+
+    control_tokens = {
+        **ByteTokenizer.control_tokens,
+        "<think>": replace(ByteTokenizer.control_tokens["<turn>"], text="<think>"),
+    }
+
+
+def thinking(source: str, max_tokens: int, opened_tag: str = "", seed: int = 0) -> str:
+    run = EngineRun(fake_config(cells=1024))
+    tokenizer = ThinkingTokenizer()
+    run.engine._tokenizer = tokenizer
+    vocabulary = GuidedVocabulary(tokenizer)
+    form = compile_grammar(Grammar(GrammarKind.REGEX, source), vocabulary)
+    number = run.submit(
+        range(20), WILD, guidance=Guidance(form, opened_tag), seed=seed, max_tokens=max_tokens
+    )
+    run.finish()
+    assert run.last[number].finish_reason is FinishReason.STOP
+    return bytes(each for each in run.tokens[number] if each < END).decode("latin-1")
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_thinking_comes_first_and_is_ended_in_time(seed: int) -> None:
+    """vllm-project/vllm#18255: the form was forced upon the thinking, or never came."""
+    text = thinking("[a-z]{3}=[0-9]{2}", 120, "<think>", seed)
+    thought, _, answer = text.partition("</think>")
+    assert 50 <= len(thought) <= 60
+    assert accepts(compiled(GrammarKind.REGEX, r"[ \t\n\r\x0b\x0c]{0,2}[a-z]{3}=[0-9]{2}"), answer)
+
+
+def test_a_model_may_begin_to_think_or_not() -> None:
+    texts = [thinking("[0-9]{2}", 60, seed=seed) for seed in range(60)]
+    assert any("</think>" in text for text in texts)
+    assert any(len(text) == 2 for text in texts)
