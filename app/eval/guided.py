@@ -33,7 +33,7 @@ COLUMNS = (
     *("walks", "wrong_walks", "open_walks"),
 )
 WALK_TOKENS = 300
-MOST_CLOSING = 400
+MOST_CLOSING = 4_000
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

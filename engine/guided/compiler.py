@@ -17,6 +17,7 @@ from threading import Lock
 import llguidance
 
 from engine.errors import GrammarError, GrammarFailed
+from engine.guided.examples import examples_of
 from engine.guided.gbnf import lark_of
 from engine.guided.grammar import Grammar, GrammarKind
 from engine.guided.json_place import JsonPlace
@@ -41,20 +42,21 @@ class CompiledGrammar:
     """Any thread may hold it and take matchers from it.
 
     `unenforced`: what of a schema an approximate answer may break, in words; then it is to be
-    checked.
+    checked. `endings`: tokens with which its strings may be closed.
     """
 
     grammar: Grammar
     vocabulary: GuidedVocabulary
     state: llguidance.LLMatcher
     unenforced: str = ""
+    endings: tuple[list[int], ...] = ()
     _lock: Lock = field(default_factory=Lock)
 
     def matcher(self) -> Matcher:
         """At the beginning of an answer."""
         place = JsonPlace() if self.grammar.kind is GrammarKind.JSON_SCHEMA else None
         with self._lock:
-            return Matcher(self.state.deep_copy(), self.vocabulary, place)
+            return Matcher(self.state.deep_copy(), self.vocabulary, place, self.endings)
 
 
 class GrammarCompiler:
@@ -112,9 +114,11 @@ def compile_grammar(grammar: Grammar, vocabulary: GuidedVocabulary) -> CompiledG
 
 def _compile_schema(grammar: Grammar, vocabulary: GuidedVocabulary) -> CompiledGrammar:
     schema = read_schema(grammar.source)
+    spelled = (vocabulary.spell_out(f'{text}"') for text in examples_of(schema))
+    endings = tuple(each for each in spelled if each is not None)
     state = _begin(_schema_text(schema), vocabulary)
     if not isinstance(state, str):
-        return CompiledGrammar(grammar, vocabulary, state)
+        return CompiledGrammar(grammar, vocabulary, state, endings=endings)
 
     def fault_of(part: Schema) -> str:
         state = _begin(_schema_text(part), vocabulary)
@@ -130,7 +134,7 @@ def _compile_schema(grammar: Grammar, vocabulary: GuidedVocabulary) -> CompiledG
     state = _begin(_schema_text(schema, is_lenient=True), vocabulary)
     if isinstance(state, str):
         raise GrammarError(f"The schema cannot be kept to, not even approximately: {state}.")
-    return CompiledGrammar(grammar, vocabulary, state, unenforced)
+    return CompiledGrammar(grammar, vocabulary, state, unenforced, endings)
 
 
 def _begin(written: str, vocabulary: GuidedVocabulary) -> llguidance.LLMatcher | str:

@@ -18,10 +18,10 @@ from engine.errors import GrammarFailed
 from engine.guided.json_place import JsonPlace
 from engine.guided.vocabulary import GuidedVocabulary
 
-# States looked at before a way to the end counts as not found.
-MOST_LOOKS = 300
-# In tokens. The higher, the sooner the search gets far; the lower, the shorter is what it finds.
-COSTS_OF_A_TURN = 8, 1000
+MOST_ENDINGS = 3
+# A search: what something else than the first choice costs, in tokens, and how many states it may
+# look at. The higher the cost, the sooner it gets far; the lower, the shorter is what it finds.
+SEARCHES = (8, 300), (1000, 1500)
 
 
 class Matcher:
@@ -32,10 +32,13 @@ class Matcher:
         state: llguidance.LLMatcher,
         vocabulary: GuidedVocabulary,
         json_place: JsonPlace | None = None,
+        endings: Sequence[Sequence[int]] = (),
     ) -> None:
+        """`endings`: spelled out, what may help a string to be closed."""
         self._state = state
         self._vocabulary = vocabulary
         self._json_place = json_place
+        self._endings = endings
         self._mask = np.empty((vocabulary.num_tokens + 31) // 32, np.int32)
 
     @property
@@ -75,12 +78,12 @@ class Matcher:
 
     def copy(self) -> "Matcher":
         place = None if self._json_place is None else replace(self._json_place)
-        return Matcher(self._state.deep_copy(), self._vocabulary, place)
+        return Matcher(self._state.deep_copy(), self._vocabulary, place, self._endings)
 
     def closing(self, num_tokens: int) -> list[int] | None:
         """Tokens of a way to the end, at most so many. None: none was found."""
-        for cost_of_a_turn in COSTS_OF_A_TURN:
-            way = _way_to_the_end(self.copy(), num_tokens, cost_of_a_turn)
+        for cost_of_a_turn, most_looks in SEARCHES:
+            way = _way_to_the_end(self.copy(), num_tokens, cost_of_a_turn, most_looks)
             if way is not None:
                 return way
         return None
@@ -91,13 +94,32 @@ class Matcher:
         self._check()
         return tokens
 
-    def characters(self) -> Sequence[int]:
-        """Tokens of one byte that may come next, first what soon leads to the end."""
+    def choices(self) -> Sequence[Sequence[int]]:
+        """What may come next, first what soon leads to the end: a character, or several that close
+        a string."""
+        characters = self._characters()
+        place = self._json_place
+        if place is None or not place.in_string:
+            return characters
+        closing = [each for each in characters if self._spell(each) == b'"']
+        return [*closing, *self._fitting_endings(), *characters[len(closing) :]]
+
+    def _characters(self) -> list[list[int]]:
+        """Tokens of one byte, in the order in which they are tried."""
         place, mask = self._json_place, self.fill_bitmask()
         in_string = place is not None and place.in_string
         candidates = self._vocabulary.to_fill if in_string else self._vocabulary.to_close
         bits = (mask[candidates >> 5] >> (candidates & 31)) & 1
-        return [int(each) for each in candidates[bits.astype(np.bool_)]]
+        return [[int(each)] for each in candidates[bits.astype(np.bool_)]]
+
+    def _spell(self, token_ids: Sequence[int]) -> bytes:
+        return b"".join(self._vocabulary.token_bytes[each] for each in token_ids)
+
+    def _fitting_endings(self) -> Sequence[Sequence[int]]:
+        """Ends of a string that may come next, the shortest first."""
+        parts = (list(each[start:]) for each in self._endings for start in range(len(each) - 1))
+        fitting = (part for part in parts if self._state.validate_tokens(part) == len(part))
+        return sorted(fitting, key=len)[:MOST_ENDINGS]
 
     def _check(self) -> None:
         if self._state.is_error():
@@ -116,34 +138,37 @@ class _Place:
     tokens: tuple[int, ...]
     num_turns: int
     """How often something else than the first choice was taken, and how far from it."""
-    next_token: int | None
+    next_tokens: Sequence[int]
 
 
-def _way_to_the_end(state: Matcher, most: int, cost_of_a_turn: int) -> list[int] | None:
+def _way_to_the_end(
+    state: Matcher, most: int, cost_of_a_turn: int, most_looks: int
+) -> list[int] | None:
     """Best first: what is short and takes first choices (limited discrepancy search)."""
     order = itertools.count()
-    places = [(0, next(order), _Place(state, (), 0, None))]
-    for _ in range(MOST_LOOKS):
+    places = [(0, next(order), _Place(state, (), 0, ()))]
+    for _ in range(most_looks):
         if not places:
             return None
         _, _, place = heappop(places)
         state, tokens = place.state, place.tokens
         try:
-            if place.next_token is not None:
+            if place.next_tokens:
                 state = state.copy()
-                state.accept(place.next_token)
-                tokens = (*tokens, place.next_token)
+                for token_id in place.next_tokens:
+                    state.accept(token_id)
+                tokens = (*tokens, *place.next_tokens)
             while not state.is_accepting and (forced := state.forced()):
                 for token_id in forced:
                     state.accept(token_id)
                 tokens = (*tokens, *forced)
             if state.is_accepting and len(tokens) <= most:
                 return list(tokens)
-            choices = state.characters() if len(tokens) < most else ()
+            choices = state.choices() if len(tokens) < most else ()
         except GrammarFailed:
             continue
-        for rank, token_id in enumerate(choices):
+        for rank, chosen in enumerate(choices):
             num_turns = place.num_turns + rank
             cost = len(tokens) + cost_of_a_turn * num_turns
-            heappush(places, (cost, next(order), _Place(state, tokens, num_turns, token_id)))
+            heappush(places, (cost, next(order), _Place(state, tokens, num_turns, chosen)))
     return None

@@ -44,7 +44,7 @@ class GuidedVocabulary:
             ],
             np.intp,
         )
-        singles = self._find_single_bytes()
+        singles = self._single_bytes = self._find_single_bytes()
         self.to_fill, self.to_close = (
             np.array([singles[byte] for byte in order if byte in singles], np.intp)
             for order in (_TO_FILL, _TO_CLOSE)
@@ -70,6 +70,12 @@ class GuidedVocabulary:
 
     def __call__(self, text: bytes) -> list[int]:
         return encode_continuation(self._tokenizer, text.decode("utf-8", "replace"))
+
+    def spell_out(self, text: str) -> list[int] | None:
+        """A token for each byte of a text. None: there are not so many."""
+        singles = [self._single_bytes.get(bytes([byte])) for byte in text.encode()]
+        found = [token_id for token_id in singles if token_id is not None]
+        return found if len(found) == len(singles) else None
 
     def allowed(self, mask: NDArray[np.int32]) -> NDArray[np.bool_]:
         """`[num_tokens]` from a mask of packed bits, the lowest first."""
@@ -97,5 +103,5 @@ def _in_order(first: bytes) -> list[bytes]:
 
 
 # Inside a string what ends it, and then letters; outside what ends an object, a list, a group.
-_TO_FILL = _in_order(b'"a')
-_TO_CLOSE = _in_order(b'}])>,:0"1')
+_TO_FILL = _in_order(b'"a1')
+_TO_CLOSE = _in_order(b'}])>,:1"0')
