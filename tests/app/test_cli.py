@@ -45,6 +45,37 @@ def test_options_become_values() -> None:
     assert parse("chats", "delete", "a", "b", "--yes").ids == ("a", "b")
 
 
+@pytest.mark.parametrize(
+    ("given", "kind", "grammar"),
+    [
+        (["--schema", "a.json"], "json_schema", "{}"),
+        (["--grammar", "a.gbnf"], "gbnf", 'root ::= "a"'),
+        (["--grammar", "a.lark"], "lark", 'start: "a"'),
+        (["--regex", "a+"], "regex", "a+"),
+        (["--choice", "yes", "--choice", "no"], "choice", '["yes", "no"]'),
+    ],
+)
+def test_the_form_of_an_answer_travels_as_its_text(
+    given: list[str], kind: str, grammar: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name, text in {"a.json": "{}", "a.gbnf": 'root ::= "a"', "a.lark": 'start: "a"'}.items():
+        Path(name).write_text(text)
+    options = parse("generate", "Hi", *given)
+    assert (options.grammar_kind, options.grammar) == (kind, grammar)
+
+
+@pytest.mark.parametrize("content", [None, b"\xff\xfe{"])
+def test_a_form_that_cannot_be_read_is_one_sentence(
+    content: bytes | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    if content is not None:
+        Path("a.json").write_bytes(content)
+    with pytest.raises(UsageError, match="a.json"):
+        parse("generate", "Hi", "--schema", "a.json")
+
+
 def test_the_doctor_repairs_only_when_it_is_asked_to() -> None:
     assert not parse("doctor").repair
     assert parse("doctor", "--repair") == Options(command="doctor", repair=True)

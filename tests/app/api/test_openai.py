@@ -13,6 +13,7 @@ from fastapi import FastAPI
 from app.api.openai import router
 from app.paths import Paths
 from engine.errors import EngineError, HistoryError
+from engine.guided.grammar import Grammar, GrammarKind
 from engine.kv.segment import NOBODY
 from engine.request import FinishReason
 from tests.fakes_model import FakeEngine, FakeModelServices, FakeStream
@@ -103,6 +104,43 @@ async def test_an_answer_in_one_piece(client: Client) -> None:
     assert usage["prompt_tokens_details"] == {"cached_tokens": 0}
     assert timings["prefilled_tokens"] == usage["prompt_tokens"] > 0
     assert {"restored_tokens", "ttft_ms", "tpot_ms", "queue_ms", "finish"} <= timings.keys()
+
+
+async def test_the_form_of_an_answer_reaches_the_engine(client: Client) -> None:
+    client.engine.script = "{}"
+    assert (await client.ask(response_format={"type": "json_object"})).status_code == 200
+    guidance = client.engine.streams[-1].guidance
+    assert guidance is not None
+    assert guidance.grammar.grammar == Grammar(GrammarKind.JSON_SCHEMA, '{"type": "object"}')
+    await client.ask()
+    assert client.engine.streams[-1].guidance is None
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"response_format": {"type": "json_schema", "json_schema": {"schema": {"not": {}}}}},
+        {"structured_outputs": {"regex": "("}},
+        {"structured_outputs": {"choice": []}},
+        {"grammar": 'root ::= "a" b'},
+    ],
+    ids=range(4),
+)
+async def test_a_form_that_cannot_be_kept_to_is_refused_before_anything_is_computed(
+    client: Client, fields: dict[str, Any]
+) -> None:
+    """ggml-org/llama.cpp#24097: such a request was answered without its form."""
+    response = await client.ask(**fields)
+    assert response.status_code == 400
+    assert response.json()["error"]["type"] == "invalid_request_error"
+    assert client.engine.streams == []
+
+
+async def test_an_incomplete_form_ended_for_its_length(client: Client) -> None:
+    asking = asyncio.create_task(client.ask(response_format={"type": "json_object"}))
+    (await client.stream()).end('{"a', FinishReason.GRAMMAR_INCOMPLETE)
+    (choice,) = (await asking).json()["choices"]
+    assert (choice["message"]["content"], choice["finish_reason"]) == ('{"a', "length")
 
 
 async def test_an_answer_in_events(client: Client) -> None:

@@ -7,13 +7,16 @@ import pytest
 
 from app.commands.carry_out import carry_out
 from app.commands.options import Options
-from engine.errors import EngineError, InvalidParams, UsageError
+from engine.errors import EngineError, GrammarError, InvalidParams, UsageError
+from engine.guided.grammar import Grammar, GrammarKind
 from engine.kv.segment import NOBODY
 from engine.request import FinishReason
 from engine.sampling_params import PRESETS
 from tests.app.commands.console import Recorder
 from tests.fakes_model import FakeModelServices
 from tests.waiting import until
+
+UNIQUE = '{"type": "array", "uniqueItems": true}'
 
 
 async def generate(services: FakeModelServices, **options: Any) -> Recorder:
@@ -124,3 +127,52 @@ async def test_it_is_reproducible_unless_that_is_not_wanted(services: FakeModelS
 async def test_nothing_of_it_may_be_kept_on_the_disk(services: FakeModelServices) -> None:
     await generate(services)
     assert services.engine.streams[0].options.belonging == NOBODY
+
+
+async def test_the_form_of_the_answer_reaches_the_engine(services: FakeModelServices) -> None:
+    services.engine.script = "yes"
+    console = await generate(services, grammar_kind="choice", grammar='["yes", "no"]')
+    guidance = services.engine.streams[-1].guidance
+    assert guidance is not None
+    assert guidance.grammar.grammar == Grammar(GrammarKind.CHOICE, '["yes", "no"]')
+    assert (console.out, console.notes) == ("yes\n", [])
+
+
+async def test_a_form_that_cannot_be_kept_to_is_refused(services: FakeModelServices) -> None:
+    with pytest.raises(GrammarError, match="uniqueItems.*approximate"):
+        await generate(services, grammar_kind="json_schema", grammar=UNIQUE)
+    assert services.engine.streams == []
+
+
+@pytest.mark.parametrize("is_json", [False, True])
+async def test_an_approximate_answer_that_satisfies_its_schema_is_told_to(
+    services: FakeModelServices, is_json: bool
+) -> None:
+    services.engine.script = "[1, 2]"
+    form = {"grammar_kind": "json_schema", "grammar": UNIQUE, "approximate": True}
+    console = await generate(services, json=is_json, **form)
+    assert len(services.engine.streams) == 1
+    if is_json:
+        assert console.json()["check"] == {"valid": True, "fault": ""}
+        assert "satisfies its schema" in console.json()["notice"]
+    else:
+        assert console.out == "[1, 2]\n"
+        assert "satisfies its schema" in console.notes[0]
+
+
+async def test_an_approximate_answer_is_tried_again_and_never_passes_for_right(
+    services: FakeModelServices,
+) -> None:
+    services.engine.script = "[1, 1]"
+    form = {"grammar_kind": "json_schema", "grammar": UNIQUE, "approximate": True}
+    console = await generate(
+        services, json=True, sampling={"temperature": 0.0, "seed": 3}, **form
+    )
+    asked = [stream.params for stream in services.engine.streams]
+    assert [each.seed for each in asked] == [3, 4, 5]
+    assert [each.temperature > 0 for each in asked] == [False, True, True]
+    result = console.json()
+    assert result["text"] == "[1, 1]"
+    assert not result["check"]["valid"] and "non-unique" in result["check"]["fault"]
+    assert "does not satisfy its schema" in result["notice"]
+

@@ -13,6 +13,7 @@ from engine.backends.llama_cpp.model import LlamaModel
 from engine.backends.llama_cpp.step_batch import Part
 from engine.config import EngineConfig
 from engine.engine import Engine, RequestFailure
+from engine.guided.answer import Guidance
 from engine.metrics import Timings
 from engine.request import IN_FRONT, Request, RequestOptions, RequestOutput
 from engine.sampling_params import SamplingParams
@@ -36,9 +37,13 @@ class ModelRun:
         return self.backend.tokenizer.encode(text)
 
     def submit(
-        self, prompt: Sequence[int], options: RequestOptions = IN_FRONT, **changes: object
+        self,
+        prompt: Sequence[int],
+        options: RequestOptions = IN_FRONT,
+        guidance: Guidance | None = None,
+        **changes: object,
     ) -> int:
-        request = Request(list(prompt), replace(GREEDY, **changes), options)
+        request = Request(list(prompt), replace(GREEDY, **changes), options, guidance)
         self.engine.add_request(request)
         self.tokens[request.request_id] = []
         return request.request_id

@@ -1,0 +1,36 @@
+"""The last look at an answer whose form could not be enforced as a whole."""
+
+import json
+import re
+
+import pytest
+
+from engine.guided.validator import AnswerValidator
+
+UNIQUE = json.dumps({"type": "array", "uniqueItems": True, "items": {"format": "date"}})
+
+
+@pytest.mark.parametrize("text", ["[]", "[1, 2]", '["2026-11-30", "2026-12-01"]'])
+def test_what_is_valid_has_no_fault(text: str) -> None:
+    assert AnswerValidator(UNIQUE).fault_of(text) == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("[1, 1]", r"non-unique elements at \$"),
+        ('["2026-11-31"]', r"is not a 'date' at \$\[0\]"),
+        ("{}", "not of type 'array'"),
+        ("[1,", "no JSON"),
+        ("[" * 100_000, "no JSON"),
+        ("", "no JSON"),
+    ],
+    ids=range(6),
+)
+def test_a_fault_is_told_with_its_place(text: str, fault: str) -> None:
+    assert re.search(fault, AnswerValidator(UNIQUE).fault_of(text))
+
+
+def test_nothing_is_fetched() -> None:
+    schema = json.dumps({"$ref": "http://127.0.0.1:9/schema.json"})
+    assert "could not be checked" in AnswerValidator(schema).fault_of("1")
