@@ -25,6 +25,7 @@ from app.services import Services
 from engine.errors import InglenookError, UsageError
 from engine.guided.grammar import GrammarKind
 from engine.sampling_params import PRESETS
+from grammars.catalog import FormFileError, forms_in, ready_forms
 
 COMMAND_PATIENCE_S = 20.0
 ID_HELP = "as `list` shows it, or its beginning"
@@ -124,14 +125,30 @@ def form_of(values: dict[str, Any]) -> dict[str, Any]:
     if schema is not None:
         return {"grammar_kind": GrammarKind.JSON_SCHEMA.value, "grammar": read_file(schema)}
     if grammar is not None:
-        text = read_file(grammar)
-        kind = GrammarKind.GBNF if "::=" in text else GrammarKind.LARK
-        return {"grammar_kind": kind.value, "grammar": text}
+        return grammar_of(grammar)
     if regex is not None:
         return {"grammar_kind": GrammarKind.REGEX.value, "grammar": regex}
     if choices is not None:
         return {"grammar_kind": GrammarKind.CHOICE.value, "grammar": json.dumps(choices)}
     return {}
+
+
+def grammar_of(name_or_file: str) -> dict[str, Any]:
+    """A grammar in a file, or one of the ready forms; the user's own come first."""
+    if absolute(name_or_file).exists():
+        text = read_file(name_or_file)
+        kind = GrammarKind.GBNF if "::=" in text else GrammarKind.LARK
+        return {"grammar_kind": kind.value, "grammar": text}
+    try:
+        forms = {**ready_forms(), **forms_in(Paths.from_environment().grammars)}
+    except FormFileError as error:
+        raise UsageError(str(error)) from error
+    form = forms.get(name_or_file)
+    if form is None:
+        raise UsageError(
+            f"There is no file and no form {name_or_file!r}; the forms are {', '.join(forms)}."
+        )
+    return {"grammar_kind": form.kind, "grammar": form.source}
 
 
 def read_file(path: str) -> str:
@@ -199,7 +216,9 @@ def add_generate(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--stop", action="append", metavar="TEXT", help="end before this text")
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--schema", metavar="FILE", help="answer in JSON that satisfies this schema")
-    form.add_argument("--grammar", metavar="FILE", help="answer in this grammar, GBNF or Lark")
+    form.add_argument(
+        "--grammar", metavar="NAME|FILE", help="answer in a ready form, or in GBNF or Lark"
+    )
     form.add_argument("--regex", metavar="R", help="answer with a match of all of R")
     form.add_argument(
         "--choice", dest="choices", action="append", metavar="A", help="answer with one of these"

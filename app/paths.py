@@ -42,6 +42,11 @@ class Paths:
         return self.data / "settings.json"
 
     @property
+    def grammars(self) -> Path:
+        """Forms for answers that the user has made; may be missing."""
+        return self.data / "grammars"
+
+    @property
     def api_key(self) -> Path:
         return self.data / "api-key"
 

@@ -23,6 +23,8 @@ MOST_SPACES = 2
 # How often to look whether the end can still be reached, while it is far.
 LOOK_EVERY = 16
 LAST_TOKENS = 64
+# A search that finds nothing takes long; after so many the answer is left to itself.
+MOST_VAIN_LOOKS = 4
 
 Row = NDArray[np.float32]
 
@@ -63,6 +65,7 @@ class GuidedAnswer:
         self._coming: deque[int] = deque()
         self._num_to_end: int | None = None
         self._num_unlooked = LOOK_EVERY
+        self._num_vain_looks = 0
 
     @property
     def is_complete(self) -> bool:
@@ -143,6 +146,8 @@ class GuidedAnswer:
         near = max(LAST_TOKENS, 2 * (self._num_to_end or 0))
         if num_left > near and self._num_unlooked < LOOK_EVERY:
             return token_id
+        if self._num_vain_looks >= MOST_VAIN_LOOKS:
+            return token_id
         self._num_unlooked = 0
         ahead = self._matcher.copy()
         ahead.accept(token_id)
@@ -150,6 +155,7 @@ class GuidedAnswer:
         if way is not None:
             self._num_to_end = len(way)
             return token_id
+        self._num_vain_looks += 1
         if num_left > near:
             # Too far to be found, which is no reason to hurry.
             return token_id

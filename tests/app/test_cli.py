@@ -65,6 +65,24 @@ def test_the_form_of_an_answer_travels_as_its_text(
     assert (options.grammar_kind, options.grammar) == (kind, grammar)
 
 
+def test_a_ready_form_goes_by_its_name_and_ones_own_come_first() -> None:
+    options = parse("generate", "Hi", "--grammar", "rating")
+    assert (options.grammar_kind, options.grammar) == ("choice", '["1", "2", "3", "4", "5"]')
+    own = Paths.from_environment().grammars
+    own.mkdir(parents=True)
+    (own / "rating.toml").write_text("title = 'Mine'\nkind = 'regex'\nsource = '[1-3]'\n")
+    options = parse("generate", "Hi", "--grammar", "rating")
+    assert (options.grammar_kind, options.grammar) == ("regex", "[1-3]")
+    (own / "bad.toml").write_text("title = ")
+    with pytest.raises(UsageError, match="bad.toml"):
+        parse("generate", "Hi", "--grammar", "rating")
+
+
+def test_a_form_that_is_not_there_is_answered_with_those_that_are() -> None:
+    with pytest.raises(UsageError, match="'ratings'; the forms are arithmetic, .*rating"):
+        parse("generate", "Hi", "--grammar", "ratings")
+
+
 @pytest.mark.parametrize("content", [None, b"\xff\xfe{"])
 def test_a_form_that_cannot_be_read_is_one_sentence(
     content: bytes | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -165,9 +165,7 @@ async def test_an_approximate_answer_is_tried_again_and_never_passes_for_right(
 ) -> None:
     services.engine.script = "[1, 1]"
     form = {"grammar_kind": "json_schema", "grammar": UNIQUE, "approximate": True}
-    console = await generate(
-        services, json=True, sampling={"temperature": 0.0, "seed": 3}, **form
-    )
+    console = await generate(services, json=True, sampling={"temperature": 0.0, "seed": 3}, **form)
     asked = [stream.params for stream in services.engine.streams]
     assert [each.seed for each in asked] == [3, 4, 5]
     assert [each.temperature > 0 for each in asked] == [False, True, True]
@@ -175,4 +173,3 @@ async def test_an_approximate_answer_is_tried_again_and_never_passes_for_right(
     assert result["text"] == "[1, 1]"
     assert not result["check"]["valid"] and "non-unique" in result["check"]["fault"]
     assert "does not satisfy its schema" in result["notice"]
-

@@ -27,7 +27,7 @@ SCHEMAS: dict[str, Any] = {
     "number": {"type": "number"},
     "yes or no": {"type": "boolean"},
     "nothing": {"type": "null"},
-    "constant": {"const": {"a": [1, "é\"\\"]}},
+    "constant": {"const": {"a": [1, 'é"\\']}},
     "one of": {"enum": ["red", "green", 7, None, "</s>", "<|im_end|>"]},
     "age": {"type": "integer", "minimum": 0, "maximum": 150},
     "share": {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1},
