@@ -148,7 +148,11 @@ def grammar_of(name_or_file: str) -> dict[str, Any]:
         raise UsageError(
             f"There is no file and no form {name_or_file!r}; the forms are {', '.join(forms)}."
         )
-    return {"grammar_kind": form.kind, "grammar": form.source}
+    return {
+        "grammar_kind": form.kind,
+        "grammar": form.source,
+        "grammar_examples": form.accepted,
+    }
 
 
 def read_file(path: str) -> str:

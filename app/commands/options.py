@@ -44,6 +44,7 @@ class Options:
     grammar_kind: str = ""
     grammar: str = ""
     """The form of the answer, written in the language that `grammar_kind` names."""
+    grammar_examples: tuple[str, ...] = ()
     approximate: bool = False
     sampling: Mapping[str, Any] = field(default_factory=dict)
 
@@ -51,13 +52,17 @@ class Options:
     def from_json(cls, values: Any) -> "Options":
         """What `dataclasses.asdict` made of one. Raises TypeError for anything else."""
         options = cls(**values)
-        return replace(options, ids=tuple(options.ids))
+        return replace(
+            options, ids=tuple(options.ids), grammar_examples=tuple(options.grammar_examples)
+        )
 
     def form(self) -> Grammar | None:
         """The form that the answer is to have, or None."""
         if not self.grammar_kind:
             return None
-        return Grammar(GrammarKind(self.grammar_kind), self.grammar, self.approximate)
+        return Grammar(
+            GrammarKind(self.grammar_kind), self.grammar, self.approximate, self.grammar_examples
+        )
 
     def params(self, defaults: SamplingParams) -> SamplingParams:
         """The preset or else the saved choices, with the controls that were given."""

@@ -10,6 +10,7 @@ on its size and llguidance's own limits see to.
 import asyncio
 import json
 from collections import OrderedDict
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from threading import Lock
@@ -17,7 +18,7 @@ from threading import Lock
 import llguidance
 
 from engine.errors import GrammarError, GrammarFailed
-from engine.guided.examples import examples_of
+from engine.guided.examples import example_of, examples_of
 from engine.guided.gbnf import lark_of
 from engine.guided.grammar import Grammar, GrammarKind
 from engine.guided.json_place import JsonPlace
@@ -42,7 +43,7 @@ class CompiledGrammar:
     """Any thread may hold it and take matchers from it.
 
     `unenforced`: what of a schema an approximate answer may break, in words; then it is to be
-    checked. `endings`: tokens with which its strings may be closed.
+    checked. `endings`: tokens with which an answer, or a string in JSON, may end.
     """
 
     grammar: Grammar
@@ -109,13 +110,15 @@ def compile_grammar(grammar: Grammar, vocabulary: GuidedVocabulary) -> CompiledG
     state = _begin(_written(grammar), vocabulary)
     if isinstance(state, str):
         raise GrammarError(f"The {_NAMES[grammar.kind]} cannot be used: {state}.")
-    return CompiledGrammar(grammar, vocabulary, state)
+    examples = list(grammar.examples)
+    if grammar.kind is GrammarKind.REGEX and (example := example_of(grammar.source)):
+        examples.append(example)
+    return CompiledGrammar(grammar, vocabulary, state, endings=_spelled(examples, vocabulary))
 
 
 def _compile_schema(grammar: Grammar, vocabulary: GuidedVocabulary) -> CompiledGrammar:
     schema = read_schema(grammar.source)
-    spelled = (vocabulary.spell_out(f'{text}"') for text in examples_of(schema))
-    endings = tuple(each for each in spelled if each is not None)
+    endings = _spelled([f'{text}"' for text in examples_of(schema)], vocabulary)
     state = _begin(_schema_text(schema), vocabulary)
     if not isinstance(state, str):
         return CompiledGrammar(grammar, vocabulary, state, endings=endings)
@@ -135,6 +138,10 @@ def _compile_schema(grammar: Grammar, vocabulary: GuidedVocabulary) -> CompiledG
     if isinstance(state, str):
         raise GrammarError(f"The schema cannot be kept to, not even approximately: {state}.")
     return CompiledGrammar(grammar, vocabulary, state, unenforced, endings)
+
+
+def _spelled(texts: Sequence[str], vocabulary: GuidedVocabulary) -> tuple[list[int], ...]:
+    return tuple(each for each in map(vocabulary.spell_out, texts) if each is not None)
 
 
 def _begin(written: str, vocabulary: GuidedVocabulary) -> llguidance.LLMatcher | str:

@@ -22,9 +22,10 @@ class Grammar:
     """A form and how strictly it is meant.
 
     `is_approximate`: where a schema cannot be enforced exactly, enforce what can be, and let the
-    caller check the answer.
+    caller check the answer. `examples`: answers in this form, whose ends may end others.
     """
 
     kind: GrammarKind
     source: str
     is_approximate: bool = False
+    examples: tuple[str, ...] = ()

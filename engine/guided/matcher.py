@@ -34,7 +34,7 @@ class Matcher:
         json_place: JsonPlace | None = None,
         endings: Sequence[Sequence[int]] = (),
     ) -> None:
-        """`endings`: spelled out, what may help a string to be closed."""
+        """`endings`: spelled out, what an answer may end with, or in JSON a string."""
         self._state = state
         self._vocabulary = vocabulary
         self._json_place = json_place
@@ -95,11 +95,12 @@ class Matcher:
         return tokens
 
     def choices(self) -> Sequence[Sequence[int]]:
-        """What may come next, first what soon leads to the end: a character, or several that close
-        a string."""
+        """What may come next, first what soon leads to the end: a character, or several."""
         characters = self._characters()
         place = self._json_place
-        if place is None or not place.in_string:
+        if place is None:
+            return [*self._fitting_endings(), *characters]
+        if not place.in_string:
             return characters
         closing = [each for each in characters if self._spell(each) == b'"']
         return [*closing, *self._fitting_endings(), *characters[len(closing) :]]
@@ -116,10 +117,17 @@ class Matcher:
         return b"".join(self._vocabulary.token_bytes[each] for each in token_ids)
 
     def _fitting_endings(self) -> Sequence[Sequence[int]]:
-        """Ends of a string that may come next, the shortest first."""
-        parts = (list(each[start:]) for each in self._endings for start in range(len(each) - 1))
-        fitting = (part for part in parts if self._state.validate_tokens(part) == len(part))
+        """Ends that may come next: of whole answers those that complete this one, and the shortest
+        first."""
+        parts = (list(each[start:]) for each in self._endings for start in range(len(each)))
+        fitting = [part for part in parts if self._state.validate_tokens(part) == len(part)]
+        if self._json_place is None:
+            fitting = [part for part in fitting if self._is_complete_after(part)]
         return sorted(fitting, key=len)[:MOST_ENDINGS]
+
+    def _is_complete_after(self, tokens: list[int]) -> bool:
+        state = self._state.deep_copy()
+        return bool(state.consume_tokens(tokens) and state.is_accepting())
 
     def _check(self) -> None:
         if self._state.is_error():

@@ -104,4 +104,4 @@ def _in_order(first: bytes) -> list[bytes]:
 
 # Inside a string what ends it, and then letters; outside what ends an object, a list, a group.
 _TO_FILL = _in_order(b'"a1')
-_TO_CLOSE = _in_order(b'}])>,:1"0')
+_TO_CLOSE = _in_order(b'}])>,:1"0\n|')

@@ -142,7 +142,7 @@ def test_an_empty_text_is_refused(monkeypatch: pytest.MonkeyPatch, text: str) ->
         ["generate"],
         ["generate", "Hi", "--top-k", "many"],
         ["generate", "Hi", "--preset", "wild"],
-        ["generate", "Hi", "--schema", "x.json"],
+        ["generate", "Hi", "--n-beams", "3"],
         ["chats"],
         ["chats", "fly"],
         ["chats", "show"],

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from app.eval.guided import walk
-from engine.guided.compiler import compile_grammar
+from engine.guided.compiler import CompiledGrammar, compile_grammar
 from engine.guided.grammar import Grammar, GrammarKind
 from grammars.catalog import KINDS, FormFileError, ReadyForm, forms_in, read_form_file, ready_forms
 from tests.engine.guided.forms import BYTES, accepts
@@ -15,8 +15,9 @@ FORMS = list(ready_forms().values())
 every_form = pytest.mark.parametrize("form", FORMS, ids=lambda form: form.name)
 
 
-def compiled_form(form: ReadyForm):  # type: ignore[no-untyped-def]
-    return compile_grammar(Grammar(GrammarKind(form.kind), form.source), BYTES)
+def compiled_form(form: ReadyForm) -> CompiledGrammar:
+    grammar = Grammar(GrammarKind(form.kind), form.source, examples=form.accepted)
+    return compile_grammar(grammar, BYTES)
 
 
 def test_the_languages_are_those_of_the_engine() -> None:
