@@ -19,6 +19,7 @@ import llguidance
 
 from engine.errors import GrammarError, GrammarFailed
 from engine.guided.examples import example_of, examples_of
+from engine.guided.formats import with_patterns
 from engine.guided.gbnf import lark_of
 from engine.guided.grammar import Grammar, GrammarKind
 from engine.guided.json_place import JsonPlace
@@ -166,7 +167,7 @@ def _begin(written: str, vocabulary: GuidedVocabulary) -> llguidance.LLMatcher |
 
 def _schema_text(schema: Schema, *, is_lenient: bool = False) -> str:
     return llguidance.LLMatcher.grammar_from_json_schema(
-        json.dumps(schema, ensure_ascii=False),
+        json.dumps(with_patterns(schema), ensure_ascii=False),
         overrides={
             "whitespace_pattern": WHITESPACE,
             "lenient": is_lenient,

@@ -4,7 +4,6 @@ llguidance says what it cannot enforce, and not where. It also takes schemas tha
 satisfies, and answers them without end; these are found here.
 """
 
-import itertools
 import json
 import re
 from collections.abc import Callable, Iterator
@@ -22,6 +21,8 @@ MAX_CHOICES = 10_000
 # Parts that are compiled by themselves to find where a fault lies.
 MOST_TRIED = 150
 
+DATA = ("enum", "const", "default", "examples", "example")
+"""What stands under these is no schema."""
 _WITH_ONE = (
     *("additionalProperties", "additionalItems", "contains", "not", "if", "then", "else"),
     *("propertyNames", "unevaluatedProperties", "unevaluatedItems", "items"),
@@ -68,15 +69,21 @@ def parts(schema: Any, path: str = "#") -> Iterator[tuple[str, Schema]]:
     if not isinstance(schema, dict):
         return
     yield path, schema
+    for place, part in _inner(schema, path):
+        yield from parts(part, place)
+
+
+def _inner(schema: Schema, path: str) -> Iterator[tuple[str, Any]]:
+    """What stands right in a schema."""
     for name, value in schema.items():
         if name in _WITH_MAP and isinstance(value, dict):
             for key, part in value.items():
-                yield from parts(part, f"{path}/{name}/{_escaped(key)}")
+                yield f"{path}/{name}/{_escaped(key)}", part
         elif name in _WITH_LIST and isinstance(value, list):
             for index, part in enumerate(value):
-                yield from parts(part, f"{path}/{name}/{index}")
+                yield f"{path}/{name}/{index}", part
         elif name in _WITH_ONE:
-            yield from parts(value, f"{path}/{name}")
+            yield f"{path}/{name}", value
 
 
 def locate(schema: Schema, fault_of: Callable[[Schema], str]) -> tuple[str, str]:
@@ -86,20 +93,31 @@ def locate(schema: Schema, fault_of: Callable[[Schema], str]) -> tuple[str, str]
     """
     shared = {name: schema[name] for name in _DEFINITIONS if name in schema}
     by_path = dict(parts(schema))
-    faults: dict[str, str] = {}
-    for path, part in itertools.islice(by_path.items(), MOST_TRIED):
-        faults[path] = fault_of(schema if path == "#" else {**shared, **part})
+    path, fault = "#", fault_of(schema)
+    seen = {path}
+    num_left = MOST_TRIED
+    while True:
+        part = by_path[path]
+        below = [place for place, each in _inner(part, path) if isinstance(each, dict)]
+        # A definition has a fault for whoever refers to it, and for nobody else.
+        below = [place for place in below if not _is_definition(place, path)]
+        target = _pointer(str(part.get("$ref", "")))
+        found = None
+        for place in [*below, *([target] if target in by_path else [])]:
+            if place in seen or num_left == 0:
+                continue
+            seen.add(place)
+            num_left -= 1
+            if inner_fault := fault_of({**shared, **by_path[place]}):
+                found = place, inner_fault
+                break
+        if found is None:
+            return path, fault
+        path, fault = found
 
-    def is_innermost(path: str) -> bool:
-        target = _pointer(str(by_path[path].get("$ref", "")))
-        if target != path and faults.get(target):
-            return False
-        return not any(faults[each] for each in faults if each.startswith(path + "/"))
 
-    return next(
-        ((path, fault) for path, fault in faults.items() if fault and is_innermost(path)),
-        ("#", faults["#"]),
-    )
+def _is_definition(place: str, path: str) -> bool:
+    return place.removeprefix(path + "/").split("/")[0] in _DEFINITIONS
 
 
 def _refuse_constant(name: str) -> None:
@@ -152,7 +170,7 @@ def _rewritten(schema: Any) -> Any:
         return schema
     rewritten: Schema = {}
     for name, value in schema.items():
-        if name in ("enum", "const", "default", "examples", "example"):
+        if name in DATA:
             rewritten[name] = value
         elif name != "x-guidance":
             rewritten[name] = _rewritten(value)
