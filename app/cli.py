@@ -135,7 +135,7 @@ def form_of(values: dict[str, Any]) -> dict[str, Any]:
 
 def grammar_of(name_or_file: str) -> dict[str, Any]:
     """A grammar in a file, or one of the ready forms; the user's own come first."""
-    if absolute(name_or_file).exists():
+    if absolute(name_or_file).is_file():
         text = read_file(name_or_file)
         kind = GrammarKind.GBNF if "::=" in text else GrammarKind.LARK
         return {"grammar_kind": kind.value, "grammar": text}

@@ -240,37 +240,32 @@ class Engine:
             logger.warning("the KV cells ran out before our books said so")
             if not self._seats.evict_idle():
                 if self._scheduler.num_running <= 1:
-                    return self._start_over(requests)
+                    return self._read_again_or_fail(requests)
                 self._scheduler.preempt(self._scheduler.running[-1])
                 self._seats.evict_idle()
         return []
 
     def _read_again_or_fail(self, requests: list[Request]) -> list[RequestOutput | RequestFailure]:
-        """Once may be chance: it is tried again from nothing. Twice is not."""
-        failed = [request for request in requests if request.has_failed]
-        for request in requests:
-            self._distrust(request)
-            request.has_failed = True
-        return self._start_over(failed)
-
-    def _start_over(self, requests: list[Request]) -> list[RequestOutput | RequestFailure]:
-        """A computation failed: these requests end, everybody else is read again."""
+        """A computation failed. Once may be chance: everything is read again. Twice is not: these
+        requests end."""
         logger.error("the model could not compute a step")
         error = EngineError(
             "The model could not compute this answer: send the message again, or restart the app"
             " if it happens twice."
         )
+        failed = [request for request in requests if request.has_failed]
         for request in requests:
             self._distrust(request)
+            request.has_failed = True
         failures: list[RequestOutput | RequestFailure] = [
-            self._fail(request, error) for request in requests
+            self._fail(request, error) for request in failed
         ]
         self._overwrite_memory()
         return failures
 
     def _distrust(self, request: Request) -> None:
         """What it came from may be what was wrong."""
-        self._seats.store.distrust(request.token_ids, request.options.belonging)
+        self._seats.store.distrust(request.token_ids, request.belonging)
 
     def _overwrite_memory(self) -> None:
         logger.warning("the KV memory is overwritten; running requests are read again")

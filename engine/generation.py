@@ -19,10 +19,8 @@ CONTEXT_FULL_NOTICE = (
     "The context of {max_tokens:,} tokens is full, so the answer ends here: start a new"
     " conversation or choose a larger context in the settings."
 )
-INCOMPLETE_NOTICE = (
-    "The answer is incomplete: it ended before it had the form that was asked for; allow it more"
-    " tokens."
-)
+INCOMPLETE_NOTICE = "The answer is incomplete: it ended before it had the form that was asked for"
+MORE_TOKENS = "; allow it more tokens."
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +135,8 @@ class Generation:
         ending = self._ending_for_length(token_id)
         is_cut = self._guided is not None and not self._guided.is_complete
         if ending is not None and ending.reason is FinishReason.LENGTH and is_cut:
-            notice = " ".join(filter(None, (ending.notice, INCOMPLETE_NOTICE)))
+            remedy = MORE_TOKENS if ending.name == "max_tokens" else "."
+            notice = " ".join(filter(None, (ending.notice, INCOMPLETE_NOTICE + remedy)))
             return Ending(FinishReason.GRAMMAR_INCOMPLETE, notice, ending.name)
         return ending
 

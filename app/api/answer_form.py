@@ -75,7 +75,9 @@ def _of_structured_outputs(value: object) -> Grammar | None:
         case "json":
             source = form if isinstance(form, str) else json.dumps(form, ensure_ascii=False)
             return Grammar(GrammarKind.JSON_SCHEMA, source)
-        case "regex" if isinstance(form, str):
+        case "regex":
+            if not isinstance(form, str):
+                raise UsageError("structured_outputs.regex must be a text.")
             return Grammar(GrammarKind.REGEX, form)
         case "choice":
             return Grammar(GrammarKind.CHOICE, json.dumps(form, ensure_ascii=False))

@@ -1,5 +1,6 @@
 """`inglenook generate`: one answer, stored nowhere."""
 
+import asyncio
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -33,7 +34,8 @@ async def generate(services: Services, options: Options, console: Console) -> No
         write = None if options.json or checker.is_needed else console.write
         with model.loaded.engine.submit(prompt, tried, asked, guidance) as stream:
             written = await _read(stream, model.splitter(), write)
-        check = checker.check(written.content)
+        # A pattern of somebody else's may take its time.
+        check = await asyncio.to_thread(checker.check, written.content)
         if check is None or not check.fault:
             break
     if options.json:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.guided.compiler import CompiledGrammar
-from engine.tokenizer import THINKING_TAGS, Tokenizer
+from engine.tokenizer import THINKING_TAGS, Tokenizer, encode_continuation
 
 # So much of an answer may be thinking; the rest is for what was asked for.
 THINKING_SHARE = 0.5
@@ -90,7 +90,9 @@ class GuidedAnswer:
                 return sample(row)
             control = self._tokenizer.control_tokens.get(self._closing_tag)
             self._coming.extend(
-                [control.token_id] if control else self._tokenizer.encode(self._closing_tag)
+                [control.token_id]
+                if control
+                else encode_continuation(self._tokenizer, self._closing_tag)
             )
         if self._coming:
             return self._coming.popleft()
@@ -127,7 +129,8 @@ class GuidedAnswer:
             return
         self._place = _Place.BETWEEN
         self._coming.clear()
-        for token_id in self._tokenizer.encode(after.decode("utf-8", "replace").lstrip()):
+        rest = after.decode("utf-8", "replace").lstrip()
+        for token_id in encode_continuation(self._tokenizer, rest):
             # The token with the end of the tag went on into the form.
             self.accept(token_id)
 
@@ -154,13 +157,16 @@ class GuidedAnswer:
         way = ahead.closing(num_left - 1)
         if way is not None:
             self._num_to_end = len(way)
+            self._num_vain_looks = 0
             return token_id
         self._num_vain_looks += 1
         if num_left > near:
             # Too far to be found, which is no reason to hurry.
             return token_id
         way = self._matcher.closing(num_left)
-        if not way:
+        if way is None:
             return token_id
+        if not way:
+            return self._vocabulary.eos_token_id
         self._coming.extend(way[1:])
         return way[0]

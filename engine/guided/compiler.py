@@ -1,10 +1,11 @@
 """From a form as it was written to what the engine can follow, or to a sentence that says why not.
 
     event loop --compile()--> worker threads: read, compile, first mask
-               <-- CompiledGrammar, or GrammarError within `COMPILE_SECONDS`
+               <-- CompiledGrammar, or GrammarError within `COMPILE_SECONDS`, waiting included
 
-A form that takes too long is given up by whoever asked; its thread ends it by itself, as the caps
-on its size and llguidance's own limits see to.
+Only the first form of a model takes longer, when the vocabulary is made. A form that takes too long
+is given up by whoever asked; its thread ends it by itself, as the caps on its size and llguidance's
+own limits see to.
 """
 
 import asyncio
@@ -17,7 +18,7 @@ from threading import Lock
 
 import llguidance
 
-from engine.errors import GrammarError, GrammarFailed
+from engine.errors import EngineDead, GrammarError, GrammarFailed
 from engine.guided.examples import example_of, examples_of
 from engine.guided.formats import with_patterns
 from engine.guided.gbnf import lark_of
@@ -29,6 +30,7 @@ from engine.guided.vocabulary import GuidedVocabulary
 from engine.tokenizer import Tokenizer
 
 COMPILE_SECONDS = 1.8
+CLOSED = "The model is being closed: ask again when the next one is loaded."
 NUM_REMEMBERED = 64
 # At most one space or line break with its indent between two things: a model may otherwise go on
 # with white space for ever.
@@ -68,6 +70,7 @@ class GrammarCompiler:
         self._tokenizer = tokenizer
         self._workers = ThreadPoolExecutor(2, "grammar")
         self._vocabulary: asyncio.Future[GuidedVocabulary] | None = None
+        self._is_closed = False
         self._compiled: OrderedDict[Grammar, CompiledGrammar] = OrderedDict()
 
     async def compile(self, grammar: Grammar) -> CompiledGrammar:
@@ -75,15 +78,28 @@ class GrammarCompiler:
         if (known := self._compiled.get(grammar)) is not None:
             self._compiled.move_to_end(grammar)
             return known
+        if self._is_closed:
+            raise EngineDead(CLOSED)
         loop = asyncio.get_running_loop()
-        if self._vocabulary is None:
+        if self._vocabulary is None or _has_failed(self._vocabulary):
             self._vocabulary = loop.run_in_executor(
                 self._workers, GuidedVocabulary, self._tokenizer
             )
-        vocabulary = await asyncio.shield(self._vocabulary)
+        try:
+            vocabulary = await asyncio.shield(self._vocabulary)
+        except ValueError as error:
+            raise GrammarError(
+                f"This model cannot answer in a form ({error}): choose another model."
+            ) from error
+        if self._is_closed:
+            raise EngineDead(CLOSED)
         compiling = loop.run_in_executor(self._workers, compile_grammar, grammar, vocabulary)
         try:
             compiled = await asyncio.wait_for(asyncio.shield(compiling), COMPILE_SECONDS)
+        except asyncio.CancelledError:
+            if self._is_closed and compiling.cancelled():
+                raise EngineDead(CLOSED) from None
+            raise
         except TimeoutError:
             compiling.add_done_callback(lambda done: done.exception())
             raise GrammarError(
@@ -96,12 +112,21 @@ class GrammarCompiler:
         return compiled
 
     def close(self) -> None:
+        self._is_closed = True
         self._workers.shutdown(wait=False, cancel_futures=True)
+
+
+def _has_failed(future: "asyncio.Future[GuidedVocabulary]") -> bool:
+    return future.done() and (future.cancelled() or future.exception() is not None)
 
 
 def compile_grammar(grammar: Grammar, vocabulary: GuidedVocabulary) -> CompiledGrammar:
     """Raises GrammarError. Takes as long as it takes."""
-    if len(grammar.source.encode("utf-8", "replace")) > MAX_BYTES:
+    try:
+        num_bytes = len(grammar.source.encode())
+    except UnicodeEncodeError as error:
+        raise GrammarError("The form has half a character in it (a lone surrogate).") from error
+    if num_bytes > MAX_BYTES:
         raise GrammarError(
             f"The form has {len(grammar.source):,} characters, and at most {MAX_BYTES:,} bytes are"
             " taken: make it smaller."
@@ -160,7 +185,6 @@ def _begin(written: str, vocabulary: GuidedVocabulary) -> llguidance.LLMatcher |
         allowed = vocabulary.allowed(Matcher(state.deep_copy(), vocabulary).fill_bitmask())
     except GrammarFailed as error:
         return _first_line(str(error))
-    allowed = allowed.copy()
     allowed[vocabulary.end_ids] = False
     return state if allowed.any() else "no answer but an empty one is possible"
 

@@ -54,6 +54,10 @@ def read_schema(text: str) -> Schema:
         raise GrammarError("The schema is 'false', which no answer satisfies: choose another.")
     if not isinstance(schema, dict):
         raise GrammarError('A schema must be a JSON object, such as {"type": "object"}.')
+    try:
+        json.dumps(schema, ensure_ascii=False).encode()
+    except UnicodeEncodeError as error:
+        raise GrammarError("The schema has half a character in it (a lone surrogate).") from error
     _check_size(schema)
     rewritten: Schema = _rewritten(schema)
     path = _endless(rewritten)
@@ -178,7 +182,7 @@ def _rewritten(schema: Any) -> Any:
     if rewritten.get("nullable") is True and isinstance(kind, str | list):
         kinds = [kind] if isinstance(kind, str) else kind
         rewritten["type"] = [*kinds, *(["null"] if "null" not in kinds else [])]
-        if "enum" in rewritten and None not in rewritten["enum"]:
+        if isinstance(rewritten.get("enum"), list) and None not in rewritten["enum"]:
             rewritten["enum"] = [*rewritten["enum"], None]
         del rewritten["nullable"]
     return rewritten
@@ -207,7 +211,8 @@ def _endless(schema: Schema) -> str | None:
             choices = part.get(name)
             if isinstance(choices, list) and not any(map(is_finite, choices)):
                 return False
-        if not all(map(is_finite, part.get("allOf") or [])):
+        both = part.get("allOf")
+        if isinstance(both, list) and not all(map(is_finite, both)):
             return False
         kind = part.get("type")
         kinds = kind if isinstance(kind, list) else [kind] if kind else None

@@ -1,12 +1,14 @@
 """Whether a finished answer satisfies its schema, by a validator that knows every keyword."""
 
 import json
+import re
 from typing import Any
 
 import jsonschema
 from referencing import Registry
 from referencing.exceptions import Unresolvable
 
+from engine.errors import GrammarError
 from engine.guided.schema import read_schema
 
 
@@ -16,6 +18,8 @@ class AnswerValidator:
     def __init__(self, source: str) -> None:
         """Raises GrammarError when it is no schema."""
         schema = read_schema(source)
+        if not isinstance(schema.get("$schema", ""), str):
+            raise GrammarError("The '$schema' of a schema must be a text.")
         kind = jsonschema.validators.validator_for(schema, jsonschema.Draft202012Validator)
         # An empty registry: nothing is ever fetched.
         self._validator = kind(schema, registry=Registry(), format_checker=kind.FORMAT_CHECKER)
@@ -28,6 +32,14 @@ class AnswerValidator:
             return "it is no JSON"
         try:
             error = next(iter(self._validator.iter_errors(answer)), None)
-        except (Unresolvable, RecursionError, jsonschema.exceptions.SchemaError) as problem:
+        except (
+            Unresolvable,
+            RecursionError,
+            re.error,
+            # What stands under a keyword is of another kind than it must be.
+            TypeError,
+            AttributeError,
+            jsonschema.exceptions.SchemaError,
+        ) as problem:
             return f"it could not be checked ({str(problem)[:100]})"
         return "" if error is None else f"{error.message[:200]} at {error.json_path}"

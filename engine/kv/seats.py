@@ -223,7 +223,7 @@ class Seats:
         return seat or self._start_afresh(request, headroom), stored
 
     def _continue(self, source: Seat, request: Request, headroom: int) -> Seat | None:
-        if request.options.is_background:
+        if request.leaves_nothing:
             return None
         needed = request.num_tokens - source.length + headroom
         return source if needed <= self._cells.num_obtainable(source.cells) else None

@@ -102,7 +102,8 @@ class KVStore:
             self._last_uses[owner] = now
         for segment, end in match.steps():
             segment.last_used = now
-            if owner:
+            # Nothing of a temporary chat reaches the disk, its name neither.
+            if owner and (belonging.is_durable or not segment.kind.is_durable):
                 num_used = end - segment.start
                 segment.num_used[owner] = max(segment.num_used.get(owner, 0), num_used)
                 self._disk_tier.note_change(segment)
@@ -369,7 +370,8 @@ class KVStore:
             for match in self._index.matches(token_ids):
                 held = [step for step in match.steps() if step[0] in among]
                 for segment, end in held:
-                    self.use(Match((segment,), end), Belonging(owner=forgetting.owner))
+                    belonging = Belonging(owner=forgetting.owner, is_durable=True)
+                    self.use(Match((segment,), end), belonging)
 
     def _remove_unused(self, touched: Iterable[Segment]) -> None:
         """Of segments that lost an owner: give up what is nobody's, and the ends that are."""
@@ -396,6 +398,9 @@ class KVStore:
             self.remove(segment)
             return
         self._let_go(beyond)
+        for owner, count in segment.num_used.items():
+            # Whoever made room may have come to go through more of it.
+            segment.num_used[owner] = min(count, num_tokens)
         # The file holds the words that must go, and its name stands for them.
         self._disk_tier.lose(segment)
         self._drop_blob(segment)

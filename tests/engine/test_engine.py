@@ -292,14 +292,17 @@ def test_a_request_larger_than_the_real_memory_fails_alone() -> None:
     run.check_answer(last)
 
 
-def test_a_state_lost_as_the_cells_ran_out_ends_its_request_and_the_next_is_answered() -> None:
+@pytest.mark.parametrize("num_failures", [1, 2])
+def test_a_state_lost_as_the_cells_ran_out_is_read_again_once(num_failures: int) -> None:
     run = EngineRun(can_cut=False)
     lost = run.submit(range(20))
     run.step()
     run.step()
-    run.runner.failures[run.runner.num_steps] = StepFailure.NO_ROOM
+    for index in range(num_failures):
+        run.runner.failures[run.runner.num_steps + index] = StepFailure.NO_ROOM
     run.finish()
-    assert lost in run.errors
+    assert (lost in run.errors) == (num_failures == 2)
+    run.check_answer(lost)
     number = run.submit(range(20))
     run.finish()
     run.check_answer(number)

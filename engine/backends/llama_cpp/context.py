@@ -209,8 +209,10 @@ class LlamaContext:
         filler, num_filling = self._filler, 0
         if filler is not None and num_tokens > 1:
             num_filling = filler.num_tokens(parts, num_tokens, is_fixed=is_reproducible)
+        if num_tokens + num_filling > self._batch.size:
+            num_filling = 0
         before = self.computing.wall
-        if num_filling and num_tokens + num_filling <= self._batch.size:
+        if num_filling:
             code = self._decode_filled(parts, num_tokens, num_filling)
         else:
             code = self._decode(parts, num_tokens)

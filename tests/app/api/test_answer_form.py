@@ -59,7 +59,7 @@ def test_every_way_to_write_it_is_understood(body: dict[str, Any], form: Grammar
         ({"structured_outputs": {}}, "one of json, regex"),
         ({"structured_outputs": {"json": {}, "regex": "a"}}, "one of json, regex"),
         ({"structured_outputs": {"structural_tag": "a"}}, "structural_tag is not supported"),
-        ({"structured_outputs": {"regex": 7}}, "regex is not supported"),
+        ({"structured_outputs": {"regex": 7}}, "regex must be a text"),
         ({"response_format": {"type": "json_object"}, "grammar": "x"}, "can have one form"),
     ],
 )

@@ -72,6 +72,16 @@ def test_an_answer_is_closed_before_the_context_is_full() -> None:
     json.loads(run.texts[number])
 
 
+@pytest.mark.parametrize("max_tokens", range(1, 30))
+def test_an_answer_that_may_end_ends_before_it_begins_what_it_cannot_close(
+    max_tokens: int,
+) -> None:
+    form = compiled(GrammarKind.REGEX, "[a-z]+(,[a-z]+)*")
+    text, reason, _ = answered(form, seed=max_tokens, max_tokens=max_tokens)
+    assert accepts(form, text)
+    assert reason in (FinishReason.STOP, FinishReason.LENGTH)
+
+
 def test_the_end_comes_without_being_asked_for() -> None:
     run = EngineRun()
     form = compiled(GrammarKind.CHOICE, '["yes", "no"]')

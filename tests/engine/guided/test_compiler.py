@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from engine.errors import GrammarError
+from engine.errors import EngineDead, GrammarError
 from engine.guided import compiler as compiler_module
 from engine.guided.compiler import COMPILE_SECONDS, GrammarCompiler
 from engine.guided.grammar import Grammar, GrammarKind
@@ -126,6 +126,11 @@ def test_every_language_means_what_it_says(
         (GrammarKind.LARK, ""),
         (GrammarKind.GBNF, 'root ::= ""'),
         (GrammarKind.JSON_SCHEMA, "false"),
+        (GrammarKind.JSON_SCHEMA, '{"allOf": 5}'),
+        (GrammarKind.JSON_SCHEMA, '{"const": "\\ud800"}'),
+        (GrammarKind.JSON_SCHEMA, '{"const": "\ud800"}'),
+        (GrammarKind.REGEX, "\ud800"),
+        (GrammarKind.LARK, 'start: "\ud800"'),
     ],
 )
 def test_what_is_empty_or_wrong_is_one_sentence(kind: GrammarKind, source: str) -> None:
@@ -209,4 +214,23 @@ async def test_a_form_is_compiled_once() -> None:
     compiler = GrammarCompiler(ByteTokenizer())
     grammar = Grammar(GrammarKind.REGEX, "a+")
     assert await compiler.compile(grammar) is await compiler.compile(grammar)
+    compiler.close()
+
+
+async def test_a_compiler_that_was_closed_says_so() -> None:
+    compiler = GrammarCompiler(ByteTokenizer())
+    compiler.close()
+    with pytest.raises(EngineDead, match="being closed"):
+        await compiler.compile(Grammar(GrammarKind.REGEX, "a"))
+
+
+async def test_a_model_without_an_end_cannot_answer_in_a_form_and_is_told_each_time() -> None:
+    class Endless(ByteTokenizer):
+        def is_end(self, token_id: int) -> bool:
+            return False
+
+    compiler = GrammarCompiler(Endless())
+    for _ in range(2):
+        with pytest.raises(GrammarError, match="choose another model"):
+            await compiler.compile(Grammar(GrammarKind.REGEX, "a"))
     compiler.close()

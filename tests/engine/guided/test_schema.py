@@ -85,17 +85,33 @@ def test_what_may_refer_to_itself_and_may_end_is_taken(schema: object) -> None:
         (" " * (MAX_BYTES + 1), "at most"),
         ('{"items":' * (MAX_DEPTH + 1) + "{}" + "}" * (MAX_DEPTH + 1), "levels deep"),
         ("[" * 100_000, "no JSON"),
+        ('{"const": "\\ud800"}', "half a character"),
         (
             json.dumps({"properties": {str(i): {} for i in range(MAX_PROPERTIES + 1)}}),
             "1,001 entries in 'properties' at #",
         ),
     ],
-    ids=range(9),
+    ids=range(10),
 )
 def test_what_is_no_schema_or_too_large_is_one_sentence(source: str, said: str) -> None:
     with pytest.raises(GrammarError, match=said) as refusal:
         read_schema(source)
     assert "\n" not in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": "string", "nullable": True, "enum": 5},
+        {"allOf": 5, "anyOf": "x", "oneOf": {}},
+        {"type": 7, "required": 7, "properties": [], "items": 7, "minItems": "x"},
+        {"type": "array", "minItems": 1, "prefixItems": 7},
+        {"$ref": 7, "$defs": []},
+    ],
+    ids=json.dumps,
+)
+def test_keywords_of_the_wrong_kind_are_left_to_the_compiler(schema: object) -> None:
+    read_schema(json.dumps(schema))
 
 
 def test_true_is_any_answer() -> None:

@@ -5,6 +5,7 @@ import re
 
 import pytest
 
+from engine.errors import GrammarError
 from engine.guided.validator import AnswerValidator
 
 UNIQUE = json.dumps({"type": "array", "uniqueItems": True, "items": {"format": "date"}})
@@ -34,3 +35,14 @@ def test_a_fault_is_told_with_its_place(text: str, fault: str) -> None:
 def test_nothing_is_fetched() -> None:
     schema = json.dumps({"$ref": "http://127.0.0.1:9/schema.json"})
     assert "could not be checked" in AnswerValidator(schema).fault_of("1")
+
+
+@pytest.mark.parametrize("schema", [{"pattern": "\\p{L}"}, {"type": 7}, {"properties": 7}])
+def test_what_the_validator_cannot_read_is_no_traceback(schema: object) -> None:
+    for text in ('"x"', "{}"):
+        AnswerValidator(json.dumps(schema)).fault_of(text)
+
+
+def test_a_schema_of_no_known_language_is_refused() -> None:
+    with pytest.raises(GrammarError, match="schema"):
+        AnswerValidator('{"$schema": 5}')

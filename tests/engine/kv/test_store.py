@@ -165,6 +165,15 @@ def test_what_a_temporary_chat_shares_with_a_deleted_one_leaves_the_disk() -> No
     assert shelf.held([*chat(1), *[8] * 40]) == 100
 
 
+def test_not_even_the_name_of_a_temporary_chat_reaches_the_disk() -> None:
+    shelf = Shelf()
+    shelf.put(chat(1), durable("a"))
+    shelf.store.use(shelf.store.match(chat(1), 60), Belonging(owner="tmp-b"))
+    shelf.store.maintain()
+    shelf.check()
+    assert {owner for row in shelf.disk.rows.values() for owner in row.num_used} == {"a"}
+
+
 def test_an_ordinary_computation_never_stands_in_for_a_reproducible_one() -> None:
     shelf = Shelf()
     shelf.put(chat(1))
