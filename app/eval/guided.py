@@ -34,6 +34,7 @@ COLUMNS = (
 )
 WALK_TOKENS = 300
 MOST_CLOSING = 4_000
+CLOSING_SECONDS = 20.0
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -177,7 +178,7 @@ def walk(form: CompiledGrammar, choose: random.Random) -> str | None:
             written.append(token_id)
         else:
             if not matcher.is_accepting:
-                way = matcher.closing(MOST_CLOSING)
+                way = matcher.closing(MOST_CLOSING, CLOSING_SECONDS)
                 if way is None:
                     return None
                 written += way

@@ -24,7 +24,7 @@ MOST_SPACES = 2
 LOOK_EVERY = 16
 LAST_TOKENS = 64
 # A search that finds nothing takes long; after so many the answer is left to itself.
-MOST_VAIN_LOOKS = 4
+MOST_VAIN_LOOKS = 2
 
 Row = NDArray[np.float32]
 

@@ -212,7 +212,8 @@ def _written(grammar: Grammar) -> str:
             )
         case GrammarKind.CHOICE:
             written = llguidance.LLMatcher.grammar_from_lark(
-                "start: " + " | ".join(map(json.dumps, read_choices(source)))
+                # One terminal: so many rules would be too many.
+                "start: CHOICE\nCHOICE: " + " | ".join(map(json.dumps, read_choices(source)))
             )
         case GrammarKind.GBNF:
             written = llguidance.LLMatcher.grammar_from_lark(lark_of(source))

@@ -52,6 +52,14 @@ def _check_rules(source: str) -> None:
             raise GrammarError(
                 f"There is no rule {name!r}, which {_place(source, place)} refers to: add it."
             )
+    alike: dict[str, str] = {}
+    for name in sorted(defined):
+        other = alike.setdefault(name.replace("-", "_").upper(), name)
+        if other != name or name == "start":
+            raise GrammarError(
+                f"The rule {name!r} cannot be told from {'root' if name == 'start' else other!r}:"
+                " give it another name."
+            )
     if "root" not in defined:
         raise GrammarError("The grammar has no rule 'root', with which an answer begins: add it.")
 

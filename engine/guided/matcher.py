@@ -9,6 +9,7 @@ import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from heapq import heappop, heappush
+from time import perf_counter
 
 import llguidance
 import numpy as np
@@ -21,6 +22,8 @@ from engine.guided.vocabulary import GuidedVocabulary
 MOST_ENDINGS = 3
 # A search: what something else than the first choice costs, in tokens, and how many states it may
 # look at. The higher the cost, the sooner it gets far; the lower, the shorter is what it finds.
+CLOSING_SECONDS = 0.15
+"""Others wait meanwhile."""
 SEARCHES = (8, 300), (1000, 1500)
 
 
@@ -80,10 +83,11 @@ class Matcher:
         place = None if self._json_place is None else replace(self._json_place)
         return Matcher(self._state.deep_copy(), self._vocabulary, place, self._endings)
 
-    def closing(self, num_tokens: int) -> list[int] | None:
-        """Tokens of a way to the end, at most so many. None: none was found."""
+    def closing(self, num_tokens: int, seconds: float = CLOSING_SECONDS) -> list[int] | None:
+        """Tokens of a way to the end, at most so many. None: none was found in this time."""
+        until = perf_counter() + seconds
         for cost_of_a_turn, most_looks in SEARCHES:
-            way = _way_to_the_end(self.copy(), num_tokens, cost_of_a_turn, most_looks)
+            way = _way_to_the_end(self.copy(), num_tokens, cost_of_a_turn, most_looks, until)
             if way is not None:
                 return way
         return None
@@ -150,13 +154,13 @@ class _Place:
 
 
 def _way_to_the_end(
-    state: Matcher, most: int, cost_of_a_turn: int, most_looks: int
+    state: Matcher, most: int, cost_of_a_turn: int, most_looks: int, until: float
 ) -> list[int] | None:
     """Best first: what is short and takes first choices (limited discrepancy search)."""
     order = itertools.count()
     places = [(0, next(order), _Place(state, (), 0, ()))]
     for _ in range(most_looks):
-        if not places:
+        if not places or perf_counter() > until:
             return None
         _, _, place = heappop(places)
         state, tokens = place.state, place.tokens

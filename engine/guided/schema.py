@@ -18,11 +18,27 @@ MAX_BYTES = 256_000
 MAX_DEPTH = 100
 MAX_PROPERTIES = 1_000
 MAX_CHOICES = 10_000
+MAX_WHOLE = 2**53
+"""llguidance keeps numbers as floats, which are exact up to here."""
 # Parts that are compiled by themselves to find where a fault lies.
 MOST_TRIED = 150
 
 DATA = ("enum", "const", "default", "examples", "example")
 """What stands under these is no schema."""
+_WITH_NUMBERS = (
+    *("const", "enum", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"),
+    "multipleOf",
+)
+# What restricts nothing need not be enforced.
+_WITHOUT_EFFECT: dict[str, tuple[Any, ...]] = {
+    "uniqueItems": (False,),
+    "propertyNames": ({}, True),
+    "dependencies": ({},),
+    "dependentRequired": ({},),
+    "dependentSchemas": ({},),
+    "unevaluatedItems": ({}, True),
+    "unevaluatedProperties": ({}, True),
+}
 _WITH_ONE = (
     *("additionalProperties", "additionalItems", "contains", "not", "if", "then", "else"),
     *("propertyNames", "unevaluatedProperties", "unevaluatedItems", "items"),
@@ -136,6 +152,12 @@ def _check_size(schema: Schema) -> None:
             " flatter."
         )
     for path, part in parts(schema):
+        for name in _WITH_NUMBERS:
+            if not _is_exact(part.get(name)):
+                raise GrammarError(
+                    f"The schema has a whole number beyond {MAX_WHOLE:,} in {name!r} at {path},"
+                    " which could not be kept to exactly: make it a text."
+                )
         for name, most in (
             ("properties", MAX_PROPERTIES),
             ("patternProperties", MAX_PROPERTIES),
@@ -149,6 +171,14 @@ def _check_size(schema: Schema) -> None:
                     f"The schema has {len(value):,} entries in {name!r} at {path}, and at most"
                     f" {most:,} are taken: leave out what the answer does not need."
                 )
+
+
+def _is_exact(value: Any) -> bool:
+    if isinstance(value, dict):
+        return all(map(_is_exact, value.values()))
+    if isinstance(value, list):
+        return all(map(_is_exact, value))
+    return not isinstance(value, int) or abs(value) <= MAX_WHOLE
 
 
 def _depth(value: Any) -> int:
@@ -176,7 +206,7 @@ def _rewritten(schema: Any) -> Any:
     for name, value in schema.items():
         if name in DATA:
             rewritten[name] = value
-        elif name != "x-guidance":
+        elif name != "x-guidance" and value not in _WITHOUT_EFFECT.get(name, ()):
             rewritten[name] = _rewritten(value)
     kind = rewritten.get("type")
     if rewritten.get("nullable") is True and isinstance(kind, str | list):

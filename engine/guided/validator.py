@@ -39,7 +39,10 @@ class AnswerValidator:
             # What stands under a keyword is of another kind than it must be.
             TypeError,
             AttributeError,
+            ValueError,
+            KeyError,
             jsonschema.exceptions.SchemaError,
+            jsonschema.exceptions.UnknownType,
         ) as problem:
             return f"it could not be checked ({str(problem)[:100]})"
         return "" if error is None else f"{error.message[:200]} at {error.json_path}"

@@ -51,7 +51,7 @@ def test_an_answer_is_closed_before_its_last_token_or_said_to_be_incomplete(
 ) -> None:
     """ollama/ollama#4446: objects that were cut off in their middle."""
     form = of_schema({**PERSON, "properties": {**PERSON["properties"], "age": {}}})
-    shortest = form.matcher().closing(1000)
+    shortest = form.matcher().closing(1000, 20.0)
     assert shortest is not None
     text, reason, notice = answered(form, seed=max_tokens, max_tokens=max_tokens)
     if max_tokens >= len(shortest):

@@ -85,6 +85,24 @@ def test_an_approximate_form_says_what_it_does_not_enforce() -> None:
     assert not accepts(form, '["x"]')
 
 
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"uniqueItems": False},
+        {"propertyNames": {}, "dependentRequired": {}, "unevaluatedProperties": True},
+    ],
+    ids=json.dumps,
+)
+def test_what_restricts_nothing_is_no_reason_to_refuse(schema: Any) -> None:
+    assert accepts(of_schema(schema), '[1, 1, {"a": 1}]')
+
+
+def test_ten_thousand_choices_can_be_answered_with() -> None:
+    form = compiled(GrammarKind.CHOICE, json.dumps([f"choice {i}" for i in range(10_000)]))
+    assert accepts(form, "choice 9999")
+    assert not accepts(form, "choice 10000")
+
+
 def test_a_form_that_can_be_enforced_is_never_approximate() -> None:
     assert not of_schema(PERSON, is_approximate=True).unenforced
 
@@ -127,6 +145,11 @@ def test_every_language_means_what_it_says(
         (GrammarKind.GBNF, 'root ::= ""'),
         (GrammarKind.JSON_SCHEMA, "false"),
         (GrammarKind.JSON_SCHEMA, '{"allOf": 5}'),
+        (GrammarKind.JSON_SCHEMA, '{"const": {"a": [1234567890123456789]}}'),
+        (GrammarKind.JSON_SCHEMA, '{"type": "integer", "minimum": 9007199254740993}'),
+        (GrammarKind.GBNF, 'root ::= a-b aB\na-b ::= "x"\naB ::= "y"\nab ::= "z"'),
+        (GrammarKind.GBNF, 'root ::= a-b a_b\na-b ::= "x"\na_b ::= "y"'),
+        (GrammarKind.GBNF, 'root ::= start\nstart ::= "x"'),
         (GrammarKind.JSON_SCHEMA, '{"const": "\\ud800"}'),
         (GrammarKind.JSON_SCHEMA, '{"const": "\ud800"}'),
         (GrammarKind.REGEX, "\ud800"),

@@ -2,6 +2,7 @@
 
 import json
 import random
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 
 from engine.errors import GrammarFailed
 from engine.guided.grammar import GrammarKind
+from engine.guided.matcher import CLOSING_SECONDS
 from tests.engine.guided.forms import BYTES, accepts, after, compiled, of_schema
 
 SCHEMAS: list[Any] = [
@@ -47,9 +49,9 @@ def test_from_wherever_an_answer_has_got_to_the_way_leads_to_an_end(schema: Any,
         written.append(token_id)
         if matcher.is_terminated:
             break
-    way = matcher.closing(200)
+    way = matcher.closing(200, 20.0)
     assert way is not None
-    assert matcher.closing(len(way)) == way
+    assert matcher.closing(len(way), 20.0) == way
     text = bytes([*written, *way]).decode("utf-8", "replace")
     assert matcher.is_terminated or accepts(form, text) or "\ufffd" in text
     if "\ufffd" not in text:
@@ -58,15 +60,15 @@ def test_from_wherever_an_answer_has_got_to_the_way_leads_to_an_end(schema: Any,
 
 def test_a_way_that_is_too_long_is_none() -> None:
     matcher = of_schema({"type": "string", "minLength": 10}).matcher()
-    assert matcher.closing(11) is None
-    assert matcher.closing(12) is not None
+    assert matcher.closing(11, 20.0) is None
+    assert matcher.closing(12, 20.0) is not None
 
 
 def test_closing_leaves_the_state_as_it_was() -> None:
     form = of_schema(SCHEMAS[4])
     matcher, other = after(form, '{"name":"An'), after(form, '{"name":"An')
     assert matcher is not None and other is not None
-    matcher.closing(200)
+    matcher.closing(200, 20.0)
     assert np.array_equal(matcher.fill_bitmask(), other.fill_bitmask())
 
 
@@ -111,3 +113,10 @@ def test_digits_in_a_string_are_no_number() -> None:
     matcher = after(of_schema(schema), '"' + "1" * 25)
     assert matcher is not None
     assert np.isfinite(matcher.restrict(np.zeros(BYTES.num_tokens, np.float32))[ord("1")])
+
+
+def test_a_search_that_finds_nothing_ends_in_time() -> None:
+    matcher = compiled(GrammarKind.REGEX, "[a-z ]{500}(x|y)[0-9]{500}!").matcher()
+    began = perf_counter()
+    matcher.closing(100)
+    assert perf_counter() - began < CLOSING_SECONDS + 0.5
