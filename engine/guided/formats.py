@@ -17,6 +17,15 @@ _DATE = (
 _HOUR_MINUTE = "(?:[01][0-9]|2[0-3]):[0-5][0-9]"
 _TIME = rf"{_HOUR_MINUTE}:[0-5][0-9](?:\.[0-9]{{1,9}})?(?:[Zz]|[+-]{_HOUR_MINUTE})"
 
+KNOWN = frozenset(
+    [
+        *("date-time", "date", "time", "duration", "email", "idn-email", "hostname"),
+        *("idn-hostname", "ipv4", "ipv6", "uri", "uri-reference", "iri", "iri-reference"),
+        *("uuid", "uri-template", "json-pointer", "relative-json-pointer", "regex"),
+    ]
+)
+"""Those of JSON Schema 2020-12. What is not enforced of them is refused."""
+
 PATTERNS = {
     "date": f"^{_DATE}$",
     "time": f"^{_TIME}$",
@@ -25,7 +34,8 @@ PATTERNS = {
 
 
 def with_patterns(schema: Any) -> Any:
-    """The same schema, with a pattern in the place of each of these formats."""
+    """The same schema, with a pattern in the place of each of these formats, and without formats
+    that JSON Schema does not know: they say something to a reader and restrict nothing."""
     if isinstance(schema, list):
         return [with_patterns(each) for each in schema]
     if not isinstance(schema, dict):
@@ -33,16 +43,16 @@ def with_patterns(schema: Any) -> Any:
     rewritten = {
         name: value if name in DATA else with_patterns(value) for name, value in schema.items()
     }
-    pattern = PATTERNS.get(rewritten["format"]) if _has_format(rewritten) else None
-    if pattern is not None:
+    # Under `properties` a format is somebody's name for something.
+    name = rewritten.get("format")
+    if not isinstance(name, str):
+        return rewritten
+    pattern = PATTERNS.get(name)
+    if pattern is not None or name not in KNOWN:
         del rewritten["format"]
+    if pattern is not None:
         if "pattern" in rewritten:
             rewritten["allOf"] = [*rewritten.get("allOf", []), {"pattern": pattern}]
         else:
             rewritten["pattern"] = pattern
     return rewritten
-
-
-def _has_format(schema: dict[str, Any]) -> bool:
-    """Under `properties` a format is somebody's name for something."""
-    return isinstance(schema.get("format"), str)

@@ -37,3 +37,13 @@ def test_a_format_beside_a_pattern_is_kept_to_with_it() -> None:
     assert accepts(of_schema(schema), '"2024-02-29"')
     assert not accepts(of_schema(schema), '"1999-02-28"')
     assert not accepts(of_schema(schema), '"2021-02-29"')
+
+
+def test_a_format_that_nobody_knows_restricts_nothing_and_a_name_is_no_format() -> None:
+    schema = {
+        "type": "object",
+        "properties": {"format": {"type": "string", "format": "topic"}},
+        "required": ["format"],
+    }
+    assert accepts(of_schema(schema), '{"format": "anything"}')
+    assert not accepts(of_schema(schema), "{}")
