@@ -11,6 +11,7 @@ BENCHES: Mapping[str, str] = {
     "decode": "tokens a second, beside llama.cpp's server; --busy: on a busy machine",
     "batching": "continuous against static batching on mixed lengths",
     "chats": "what the next turn of a conversation waits for, beside a peer; eight workloads",
+    "tiers": "processor time for keeping what was read, where it brings nothing",
     "start": "from process start to the first event of the page",
     "page": "a conversation of 500 messages beside one of ten, in a browser",
 }
