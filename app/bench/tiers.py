@@ -3,13 +3,16 @@
 One chat that grows in memory of its own, never left and never opened again: everything that is
 exported, summed and written of it is in vain. Both sides read and write the same tokens, so
 the ratio of their processor time is the cost.
+
+One engine is both sides: where a context happens to lie in memory makes it faster or slower than
+another by more than what is measured here.
 """
 
 import argparse
 import asyncio
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -22,7 +25,7 @@ from app.bench.options import add_context, add_effort, add_model
 from app.bench.our_engine import model_of
 from app.bench.report import Report
 from app.bench.workload import SEED, Generation, Prompts
-from engine.config import EngineConfig
+from engine.config import DEFAULT_KV_DISK_BYTES, EngineConfig
 from engine.errors import HomeError
 from engine.kv.segment import Belonging
 from engine.loading import LoadedModel, load
@@ -31,6 +34,7 @@ from engine.request import RequestOptions
 COLUMNS = ("kept", "processor_s", "written_mb", "bar", "is_met")
 BAR = Bar(at_most=1.02)
 OPTIONS = RequestOptions(belonging=Belonging(owner="bench", is_durable=True))
+RAM_BYTES = 1_000_000_000
 # Between two turns somebody reads the answer; meanwhile what came to rest is stored.
 PAUSE_S = 0.3
 
@@ -59,45 +63,35 @@ def run(options: argparse.Namespace) -> Report:
     model = model_of(options.model)
     facts = machine(model=model.stem, context=options.context, threads=options.threads)
     lengths = [options.first] + [options.more] * (options.turns - 1)
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        _opened(model, options, kv_folder=Path(folder)) as keeping,
-        _opened(model, options, kv_ram_bytes=0) as plain,
-        asyncio.Runner() as runner,
-    ):
-
-        def measured(loaded: LoadedModel) -> Callable[[int], Spent]:
-            def spent(number: int) -> Spent:
-                prompts = Prompts(loaded.tokenizer, SEED + number)
-                turns = [Generation(prompts.prompt(num), options.answer) for num in lengths]
-                return runner.run(grow(loaded, turns))
-
-            return spent
-
-        runner.run(_disk_is_used(keeping))
-        ours, theirs = measured(keeping), measured(plain)
-        ours(-1), theirs(-1)
-        pairs, figures = interleave(
-            ours,
-            theirs,
-            ratio,
-            minutes=options.minutes,
-            min_pairs=options.pairs,
-            on_pair=show_pair(),
+    with tempfile.TemporaryDirectory() as folder, asyncio.Runner() as runner:
+        config = EngineConfig(
+            model_path=model,
+            context_tokens=options.context,
+            threads=options.threads,
+            kv_folder=Path(folder),
         )
+        with closing(load(config)) as loaded:
+
+            def measured(ram_bytes: int) -> Callable[[int], Spent]:
+                def spent(number: int) -> Spent:
+                    prompts = Prompts(loaded.tokenizer, SEED + number)
+                    turns = [Generation(prompts.prompt(num), options.answer) for num in lengths]
+                    return runner.run(grow(loaded, turns, ram_bytes))
+
+                return spent
+
+            runner.run(_disk_is_used(loaded))
+            keeping, plain = measured(RAM_BYTES), measured(0)
+            keeping(-1), plain(-1)
+            pairs, figures = interleave(
+                keeping,
+                plain,
+                ratio,
+                minutes=options.minutes,
+                min_pairs=options.pairs,
+                on_pair=show_pair(),
+            )
     return Report("tiers", facts, rows(pairs, figures["processor_s"]), COLUMNS)
-
-
-@contextmanager
-def _opened(model: Path, options: argparse.Namespace, **kept: Any) -> Iterator[LoadedModel]:
-    config = EngineConfig(
-        model_path=model, context_tokens=options.context, threads=options.threads, **kept
-    )
-    loaded = load(config)
-    try:
-        yield loaded
-    finally:
-        loaded.close()
 
 
 async def _disk_is_used(loaded: LoadedModel) -> None:
@@ -108,9 +102,10 @@ async def _disk_is_used(loaded: LoadedModel) -> None:
         await asyncio.sleep(0.05)
 
 
-async def grow(loaded: LoadedModel, turns: Sequence[Generation]) -> Spent:
+async def grow(loaded: LoadedModel, turns: Sequence[Generation], ram_bytes: int) -> Spent:
     """One chat from an empty memory to its end, with what is stored of it while nobody asks."""
     await loaded.engine.forget_all()
+    await loaded.engine.limit_kv(ram_bytes, DEFAULT_KV_DISK_BYTES)
     await asyncio.sleep(PAUSE_S)
     written, began = loaded.engine.kv_usage.bytes_written, process_time()
     token_ids: list[int] = []
