@@ -28,6 +28,9 @@ class EngineConfig:
     free, at most 4 GB) and, for conversations that may reach the disk, in `kv_disk_bytes` below
     `kv_folder` (None: not on the disk at all). The way to the disk leads through that memory, so 0
     of it keeps nothing.
+
+    `speculate`: guess what comes next from what was said, where that makes answers faster. It does
+    not change their distribution.
     """
 
     model_path: Path
@@ -40,6 +43,7 @@ class EngineConfig:
     kv_ram_bytes: int | None = None
     kv_disk_bytes: int = DEFAULT_KV_DISK_BYTES
     kv_folder: Path | None = None
+    speculate: bool = True
 
     def __post_init__(self) -> None:
         for name, low in (

@@ -10,17 +10,19 @@ import psutil
 from numpy.typing import NDArray
 
 from engine.backends.base import Backend, StepFailure
-from engine.batch import Batch
+from engine.batch import Batch, ScheduledRequest
 from engine.clock import StepClock
 from engine.config import EngineConfig
 from engine.errors import EngineError, GrammarFailed
-from engine.generation import Ending, Generation
+from engine.generation import Ending, Generation, failed_form
 from engine.kv.disk import Disk, StoredSegment
 from engine.kv.pressure import MemoryPressure
-from engine.kv.seats import Seats
+from engine.kv.seats import Seats, common_prefix
 from engine.kv.store import KVUsage
 from engine.request import FinishReason, Request, RequestOutput
 from engine.sampling.sampler import Sampler
+from engine.sampling.speculate import Speculator
+from engine.sampling_params import SamplingParams
 from engine.scheduler import Scheduler
 
 logger = logging.getLogger(__name__)
@@ -28,6 +30,9 @@ logger = logging.getLogger(__name__)
 CLOSE_SECONDS = 10.0
 # How soon to look what the disk has done, while it is writing.
 WRITER_LOOK_SECONDS = 0.05
+# The first one warms up, and its time is soon outweighed.
+MEASURED_SIZES = 1, 1, 1, 12, 4
+MEASURING_SECONDS = 0.3
 MAX_RAM_BUDGET = 4_000_000_000
 
 
@@ -57,6 +62,9 @@ class Engine:
             self._seats, max_running=config.max_running, max_batch_tokens=config.max_batch_tokens
         )
         self._sampler = Sampler(backend.tokenizer.num_tokens)
+        # A recurrent state cannot be put back to before a guess that was wrong.
+        can_guess = config.speculate and backend.kv_memory.can_cut
+        self._speculator = Speculator() if can_guess else None
         self._generations: dict[int, Generation] = {}
         self.clock = StepClock()
 
@@ -100,6 +108,7 @@ class Engine:
         self._runner.accept_steps()
 
     def step(self) -> list[RequestOutput | RequestFailure]:
+        self._guess()
         batch = self._scheduler.schedule()
         if not batch.scheduled:
             return []
@@ -111,15 +120,34 @@ class Engine:
         if isinstance(logits, StepFailure):
             return self._recover(batch, logits)
         self._commit(batch, seconds)
-        with self.clock.sampler:
-            tokens = self._sample(logits, batch.sampled)
         self.clock.steps += 1
-        outputs = [self._accept(request, token) for request, token in tokens]
+        outputs: list[RequestOutput | RequestFailure] = []
+        first = 0
+        for item in batch.sampled:
+            outputs.append(self._advance(item, logits[first : first + item.num_rows]))
+            first += item.num_rows
         outputs.extend(self._reading_progress(batch))
-        if any(_is_damage(token) for _, token in tokens):
+        if any(isinstance(output, RequestFailure) for output in outputs):
             # What made a row unusable may lie in the cells, where others would come to share it.
             self._overwrite_memory()
         return outputs
+
+    def measure_steps(self) -> None:
+        """Find out what steps of a few tokens cost; before the first request, in about 0.1 s on a
+        model for which that is worth the time."""
+        if self._speculator is None:
+            return
+        until = perf_counter() + MEASURING_SECONDS
+        for num_tokens in MEASURED_SIZES:
+            request = Request([0] * num_tokens, SamplingParams(), sequence_id=0)
+            batch = Batch((ScheduledRequest.of(request, num_tokens),))
+            before = perf_counter()
+            computed = self._runner.execute(batch)
+            seconds = perf_counter() - before
+            self._backend.kv_memory.free(0)
+            if isinstance(computed, StepFailure) or before > until:
+                return
+            self._speculator.learn(batch, seconds)
 
     def maintain(self) -> float | None:
         """A little of the work that no request waits for. Gives the seconds until more of it is
@@ -180,41 +208,59 @@ class Engine:
         """The books of the KV memory agree; for tests, as it reads all of them."""
         self._seats.check()
 
+    def _guess(self) -> None:
+        if self._speculator is not None:
+            writing = [request for request in self._scheduler.running if not request.is_prefilling]
+            self._speculator.guess([self._generations[each.request_id] for each in writing])
+
     def _commit(self, batch: Batch, seconds: float) -> None:
         for item in batch.scheduled:
             request = item.request
-            request.num_computed_tokens += item.num_scheduled_tokens
+            request.num_computed_tokens += item.num_known
             if self._has_states:
                 self._seats.checkpoint(request)
-        if not batch.is_decode:
+        if batch.is_reading:
             self._scheduler.learn_speed(batch.num_tokens, seconds)
+        elif self._speculator is not None and not batch.is_reproducible:
+            self._speculator.learn(batch, seconds)
 
-    def _sample(
-        self, logits: NDArray[np.float32], requests: list[Request]
-    ) -> list[tuple[Request, int | EngineError]]:
-        """A row that cannot be sampled ends its own request only."""
-        tokens: list[tuple[Request, int | EngineError]] = []
-        for row, request in zip(logits, requests, strict=True):
-            try:
-                generation = self._generations[request.request_id]
-                tokens.append((request, generation.pick(row, self._sampler)))
-            except EngineError as error:
-                tokens.append((request, error))
-        return tokens
+    def _advance(
+        self, item: ScheduledRequest, rows: NDArray[np.float32]
+    ) -> RequestOutput | RequestFailure:
+        """Go on with what was computed: one token, and one more for each that was guessed right.
 
-    def _accept(self, request: Request, token: int | EngineError) -> RequestOutput | RequestFailure:
+        A guess changes no draw: each token is sampled as if nothing had been guessed, and the rows
+        after it count as long as the guess agrees. So the distribution is exactly the model's
+        (Leviathan et al., arXiv 2211.17192, with a draft that is certain of itself).
+        """
+        request = item.request
         generation = self._generations[request.request_id]
-        if isinstance(token, GrammarFailed):
-            output = generation.fail_form(token)
-        elif isinstance(token, EngineError):
-            self._distrust(request)
-            return self._fail(request, token)
-        elif request.options.is_preparation:
+        if request.options.is_preparation:
             output = generation.finish(Ending(FinishReason.STOP, name="prepared"))
-        else:
-            output = generation.accept(token)
-        if output.finish_reason is not None:
             self._leave(request)
+            return output
+        computed, num_right = item.token_ids, item.num_known
+        ending = None
+        while ending is None and request.num_tokens - item.start == num_right:
+            try:
+                with self.clock.sampler:
+                    token_id = generation.pick(rows[num_right - item.num_known], self._sampler)
+                ending = generation.take(token_id)
+            except GrammarFailed as error:
+                ending = failed_form(error)
+            except EngineError as error:
+                self._distrust(request)
+                return self._fail(request, error)
+            if item.draft:
+                known = request.token_ids[item.start : item.start + len(computed)]
+                num_right = common_prefix(computed, known, len(known))
+        if item.draft:
+            generation.note_draft(len(item.draft), num_right - item.num_known)
+            self._seats.resync(request, item.start + num_right)
+        if ending is None:
+            return generation.output()
+        output = generation.finish(ending)
+        self._leave(request)
         return output
 
     def _reading_progress(self, batch: Batch) -> Iterable[RequestOutput]:
@@ -280,12 +326,9 @@ class Engine:
     def _leave(self, request: Request) -> None:
         self._scheduler.finish(request)
         self._sampler.forget(request.request_id)
+        if self._speculator is not None:
+            self._speculator.forget(request)
         del self._generations[request.request_id]
-
-
-def _is_damage(token: int | EngineError) -> bool:
-    """The logits themselves were of no use."""
-    return isinstance(token, EngineError) and not isinstance(token, GrammarFailed)
 
 
 def _goes_along(token_ids: Sequence[int], path: Sequence[int]) -> bool:

@@ -1,5 +1,7 @@
 """What the engine keeps beside a request: its text, its times, and when it must end."""
 
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from time import perf_counter
 
@@ -32,6 +34,11 @@ class Ending:
     name: str = ""
 
 
+def failed_form(error: GrammarFailed) -> Ending:
+    """What is written cannot be brought into its form."""
+    return Ending(FinishReason.GRAMMAR_INCOMPLETE, str(error), "grammar_failed")
+
+
 class Generation:
     """Owned by the engine thread: a request from the moment it is taken in."""
 
@@ -49,6 +56,18 @@ class Generation:
         self._scheduled: float | None = None
         self._first_token: float | None = None
         self._last_token = self._added
+        # Not given to the reader yet.
+        self._texts: list[str] = []
+        self._token_ids: list[int] = []
+        self._num_forced = self._num_drafted = self._num_accepted = 0
+        self._begin_form()
+
+    def _begin_form(self) -> None:
+        """What every answer of this form begins with is read with the prompt."""
+        if self._num_left > 1:
+            with suppress(GrammarFailed):
+                # Else the first step says what is wrong.
+                self._take_forced()
 
     def note_scheduled(self) -> None:
         if self._scheduled is None:
@@ -65,46 +84,43 @@ class Generation:
         if self._guided is None:
             return sampler.sample_row(row, self.request)
         request = self.request
-        num_left = min(
-            request.params.max_tokens - request.num_output_tokens,
-            self._max_tokens - request.num_tokens,
-        )
-        return self._guided.pick(row, num_left, lambda row: sampler.sample_row(row, request))
+        return self._guided.pick(row, self._num_left, lambda row: sampler.sample_row(row, request))
 
-    def accept(self, token_id: int) -> RequestOutput:
-        """Take a sampled token; the output has a finish reason when it was the last."""
-        now = perf_counter()
+    def take(self, token_id: int) -> Ending | None:
+        """Go on with a sampled token, and with what must follow it. None: the answer goes on."""
+        self._last_token = perf_counter()
         if self._first_token is None:
-            self._first_token = now
-        self._last_token = now
-        request, params = self.request, self.request.params
-        if self._tokenizer.is_end(token_id) and not params.ignore_eos:
-            return self.finish(Ending(FinishReason.STOP, name="end"))
-        if self._guided is not None:
-            try:
-                self._guided.accept(token_id)
-            except GrammarFailed as error:
-                return self.fail_form(error)
-        request.token_ids.append(token_id)
-        text = self._detokenizer.feed(token_id)
-        ending = self._ending_after(token_id)
-        if ending is not None:
-            return self.finish(ending, text, (token_id,))
+            self._first_token = self._last_token
+        if self._tokenizer.is_end(token_id) and not self.request.params.ignore_eos:
+            return Ending(FinishReason.STOP, name="end")
+        try:
+            ending = self._append(token_id)
+            return self._take_forced() if ending is None else ending
+        except GrammarFailed as error:
+            return failed_form(error)
+
+    def note_draft(self, num_drafted: int, num_accepted: int) -> None:
+        self._num_drafted += num_drafted
+        self._num_accepted += num_accepted
+
+    def plausible(self, draft: Sequence[int]) -> Sequence[int]:
+        """As much of a draft as this answer may still take."""
+        draft = draft[: max(0, self._num_left - 1)]
+        return draft if self._guided is None else draft[: self._guided.possible(draft)]
+
+    def output(self) -> RequestOutput:
+        """What has come since the last output."""
+        text, token_ids = self._given()
         return RequestOutput(
-            request.request_id,
+            self.request.request_id,
             text,
-            (token_id,),
+            token_ids,
             num_prompt_tokens_read=self._num_prompt_tokens_read,
         )
 
-    def fail_form(self, error: GrammarFailed) -> RequestOutput:
-        """The last output, when what is written cannot be brought into its form."""
-        return self.finish(Ending(FinishReason.GRAMMAR_INCOMPLETE, str(error), "grammar_failed"))
-
-    def finish(
-        self, ending: Ending, text: str = "", token_ids: tuple[int, ...] = ()
-    ) -> RequestOutput:
+    def finish(self, ending: Ending) -> RequestOutput:
         """The last output, with whatever text was held back."""
+        text, token_ids = self._given()
         return RequestOutput(
             self.request.request_id,
             text + self._detokenizer.finish(),
@@ -115,11 +131,49 @@ class Generation:
             notice=ending.notice,
         )
 
+    def _append(self, token_id: int) -> Ending | None:
+        """Raises GrammarFailed, and then the token is no part of the answer."""
+        if self._guided is not None:
+            self._guided.accept(token_id)
+        self.request.token_ids.append(token_id)
+        self._token_ids.append(token_id)
+        self._texts.append(self._detokenizer.feed(token_id))
+        return self._ending_after(token_id)
+
+    def _take_forced(self) -> Ending | None:
+        """Append what the form leaves no choice about, so that it is computed in one step."""
+        if self._guided is None or self.request.options.is_reproducible:
+            return None
+        ending = None
+        while ending is None and (forced := self._guided.forced(self._num_left)):
+            for token_id in forced:
+                self._num_forced += 1
+                ending = self._append(token_id)
+                if ending is not None:
+                    break
+        return ending
+
+    def _given(self) -> tuple[str, tuple[int, ...]]:
+        """Text and tokens that were in no output yet; now they are."""
+        given = "".join(self._texts), tuple(self._token_ids)
+        self._texts.clear()
+        self._token_ids.clear()
+        return given
+
+    @property
+    def _num_left(self) -> int:
+        """How many tokens the answer may still get."""
+        request = self.request
+        return min(
+            request.params.max_tokens - request.num_output_tokens,
+            self._max_tokens - request.num_tokens,
+        )
+
     @property
     def _num_prompt_tokens_read(self) -> int:
         """A preemption takes back what was computed, and not that it was read."""
         request = self.request
-        if request.num_output_tokens:
+        if self._first_token is not None:
             return request.num_prompt_tokens
         return min(request.num_computed_tokens, request.num_prompt_tokens)
 
@@ -167,6 +221,9 @@ class Generation:
             restored_from=self._restored_from,
             restore_ms=request.restore_ms,
             is_reproducible=request.options.is_reproducible,
+            forced_tokens=self._num_forced,
+            drafted_tokens=self._num_drafted,
+            accepted_tokens=self._num_accepted,
             completion_tokens=num_written,
             ttft_ms=(first - self._added) * 1e3,
             tpot_ms=(self._last_token - first) * 1e3 / (num_written - 1) if num_written > 1 else 0,

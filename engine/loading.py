@@ -49,7 +49,9 @@ def load(config: EngineConfig) -> LoadedModel:
 
     backend = LlamaBackend(config)
     namespace = backend.kv_memory.namespace
-    engine = AsyncEngine(Engine(backend, config), backend.max_request_tokens)
+    steps = Engine(backend, config)
+    steps.measure_steps()
+    engine = AsyncEngine(steps, backend.max_request_tokens)
     grammars = GrammarCompiler(backend.tokenizer)
     loaded = LoadedModel(engine, backend.tokenizer, backend.info, backend.kind, grammars)
     if config.kv_folder is not None:

@@ -11,6 +11,10 @@ from engine.sampling_params import SamplingParams
 
 _request_ids = count()
 
+# So many tokens of an answer that are known before they are computed are read in the step of
+# those who write; more are read in pieces, like a prompt.
+MAX_RUN = 16
+
 
 class FinishReason(Enum):
     """Why a generation ended."""
@@ -91,6 +95,8 @@ class Request:
     is_from_disk: bool = False
     """Some of the restored tokens were on the disk only."""
     num_preemptions: int = 0
+    draft: tuple[int, ...] = ()
+    """What may come next, guessed for the next step alone."""
     has_failed: bool = False
     """A step could not compute it, and it was read again once."""
     is_forgotten: bool = False
@@ -126,8 +132,11 @@ class Request:
 
     @property
     def is_prefilling(self) -> bool:
-        """More than the newest token is missing: the prompt, or what a preemption took away."""
-        return self.num_tokens - self.num_computed_tokens > 1
+        """More is missing than the newest tokens: the prompt, or what a preemption took away."""
+        num_left = self.num_tokens - self.num_computed_tokens
+        return num_left > MAX_RUN or (
+            num_left > 1 and self.num_computed_tokens < self.num_prompt_tokens
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -112,9 +112,9 @@ class Scheduler:
         for request in list(self._running):
             # An earlier one of this loop may have preempted it.
             is_writing = request.status is RequestStatus.RUNNING and not request.is_prefilling
-            if is_writing and self._extend_or_preempt(request):
-                scheduled.append(ScheduledRequest.of(request, 1))
-                budget -= 1
+            if is_writing and (item := self._write(request, budget)):
+                scheduled.append(item)
+                budget -= item.num_scheduled_tokens
         if scheduled:
             budget = min(budget, self._piece_tokens)
         for request, num_tokens in self._pieces(budget):
@@ -164,7 +164,8 @@ class Scheduler:
             queue.popleft()
             if request.num_preemptions == 0:
                 # A preempted request must not count its own KV as a hit.
-                request.num_cached_tokens = request.num_computed_tokens
+                held = min(request.num_computed_tokens, request.num_prompt_tokens)
+                request.num_cached_tokens = held
             request.status = RequestStatus.RUNNING
             self._running.append(request)
             if request.options.is_in_background:
@@ -186,9 +187,23 @@ class Scheduler:
             self._seats.bring_back(request, seconds)
         self._returning = [each for each in self._returning if self._seats.is_returning(each)]
 
-    def _extend_or_preempt(self, request: Request) -> bool:
-        """Room for one more token, at the cost of the youngest. False: it was the youngest."""
-        while not self._seats.extend(request, 1):
+    def _write(self, request: Request, budget: int) -> ScheduledRequest | None:
+        """Its newest tokens, and what was guessed, if there is room that nobody needs. None: there
+        is no room at all, and it was the youngest."""
+        # Each of the others needs one place at least.
+        most = max(1, budget - len(self._running))
+        num_left, draft = _num_left(request), request.draft
+        if draft and num_left + len(draft) <= min(most, self._seats.num_free_cells):
+            self._seats.extend(request, num_left + len(draft))
+            return ScheduledRequest.of(request, num_left, draft)
+        num_left = min(num_left, most)
+        if not self._extend_or_preempt(request, num_left):
+            return None
+        return ScheduledRequest.of(request, num_left)
+
+    def _extend_or_preempt(self, request: Request, num_tokens: int) -> bool:
+        """Room for more tokens, at the cost of the youngest. False: it was the youngest."""
+        while not self._seats.extend(request, num_tokens):
             youngest = self._running[-1]
             self.preempt(youngest)
             if youngest is request:

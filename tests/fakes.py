@@ -229,12 +229,12 @@ class FakeRunner:
             cells = self._memory.free_cells()[: len(token_ids)]
             self._memory.append(sequence, token_ids, cells)
             prefix = self._memory.tokens(sequence)
-            row = logits_after(prefix)
-            if self.has_nan(prefix) or self._memory.is_damaged(sequence):
+            is_damaged = self.has_nan(prefix) or self._memory.is_damaged(sequence)
+            if is_damaged:
                 self._memory.damage(sequence)
-                row = np.full(NUM_TOKENS, np.nan, np.float32)
-            if item.is_sampled:
-                rows.append(row)
+            for num_after in reversed(range(item.num_rows)):
+                row = logits_after(prefix[: len(prefix) - num_after])
+                rows.append(np.full(NUM_TOKENS, np.nan, np.float32) if is_damaged else row)
         return np.stack(rows) if rows else np.empty((0, 0), np.float32)
 
     def _check(self, batch: Batch) -> None:

@@ -77,6 +77,7 @@ class OurEngine:
 
         self._backend = LlamaBackend(config)
         self._steps = Engine(self._backend, config)
+        self._steps.measure_steps()
         self.tokenizer = self._backend.tokenizer
         self.engine = AsyncEngine(self._steps, self._backend.max_request_tokens)
         self._runner = asyncio.Runner()

@@ -111,7 +111,7 @@ class ModelRunner(Protocol):
     """Computes. Owned by the engine thread, except `abort_step`."""
 
     def execute(self, batch: Batch) -> NDArray[np.float32] | StepFailure:
-        """Logits `[num_sampled, num_tokens_of_vocabulary]`, valid until the next call."""
+        """Logits `[batch.num_rows, num_tokens_of_vocabulary]`, valid until the next call."""
         ...
 
     def abort_step(self) -> None:

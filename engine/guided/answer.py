@@ -7,7 +7,7 @@ form       what the matcher allows, closed in time before the last token that th
 """
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 
@@ -105,6 +105,30 @@ class GuidedAnswer:
             spaces = self._vocabulary.spaces
             restricted[spaces] = row[spaces]
         return self._in_time(sample(restricted), num_left)
+
+    def forced(self, num_left: int) -> list[int]:
+        """What comes next without a choice, of an answer that may have `num_left` tokens more;
+        each is to be accepted. Empty where there is a choice. Raises GrammarFailed."""
+        if self._coming:
+            tokens = list(self._coming)
+            self._coming.clear()
+            return tokens
+        is_form = self._place is _Place.FORM
+        if not (is_form or self._place is _Place.OPENING and not self._opening_tags):
+            return []
+        if self._matcher.is_accepting:
+            return []
+        tokens = self._matcher.forced()
+        if len(tokens) >= num_left:
+            return []
+        self._num_unlooked += len(tokens)
+        return tokens
+
+    def possible(self, token_ids: Sequence[int]) -> int:
+        """How many of these could come next, one after the other."""
+        if self._coming or self._place is not _Place.FORM:
+            return 0
+        return self._matcher.num_valid(token_ids)
 
     def accept(self, token_id: int) -> None:
         """Take the token that was picked. Raises GrammarFailed."""

@@ -98,6 +98,10 @@ class Matcher:
         self._check()
         return tokens
 
+    def num_valid(self, token_ids: Sequence[int]) -> int:
+        """How many of these may come next, one after the other."""
+        return int(self._state.validate_tokens(list(token_ids)))
+
     def choices(self) -> Sequence[Sequence[int]]:
         """What may come next, first what soon leads to the end: a character, or several."""
         characters = self._characters()

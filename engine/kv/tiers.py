@@ -170,7 +170,8 @@ class Tiers:
         request.num_computed_tokens = seat.length
         if request.num_preemptions == 0:
             # What it had computed itself before it was preempted is no hit.
-            request.num_restored_tokens += seat.length - num_held
+            num_prompt = request.num_prompt_tokens
+            request.num_restored_tokens += max(0, min(seat.length, num_prompt) - num_held)
             request.is_from_disk |= is_from_disk
         return True
 

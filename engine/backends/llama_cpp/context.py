@@ -202,7 +202,7 @@ class LlamaContext:
         """Compute the parts, each sequence at most once. None: done.
 
         `is_reproducible`: always in the same way, however long that takes.
-        Logits are kept of the parts that want them, in their order. After a failure each sequence
+        Logits are kept of the tokens that want them, in their order. After a failure each sequence
         holds a beginning that is right, which may be nothing.
         """
         num_tokens = self._check_parts(parts)
@@ -219,7 +219,7 @@ class LlamaContext:
         if code == 0:
             if filler is not None and num_tokens > 1:
                 filler.learn(parts, num_tokens + num_filling, self.computing.wall - before)
-            self._num_rows = sum([part.is_sampled for part in parts])
+            self._num_rows = sum([part.num_rows for part in parts])
             return None
         self._num_rows = 0
         self._repair(parts)
@@ -232,7 +232,7 @@ class LlamaContext:
 
     def _decode_filled(self, parts: list[Part], num_tokens: int, num_filling: int) -> int:
         """With tokens behind them that lie in cells for this step only, if there are any free."""
-        filling = Part(self._scratch, 0, [0] * num_filling, False)
+        filling = Part(self._scratch, 0, [0] * num_filling, 0)
         code = self._decode([*parts, filling], num_tokens + num_filling)
         self._remove(self._scratch, 0)
         return self._decode(parts, num_tokens) if code == _NO_CELLS else code

@@ -38,14 +38,14 @@ class LlamaRunner:
         is_decode = batch.is_decode
         self._use_threads(self._num_threads(batch, tuner, is_decode))
         parts = [
-            Part(item.request.seat_id, item.start, item.token_ids, item.is_sampled)
+            Part(item.request.seat_id, item.start, item.token_ids, item.num_rows)
             for item in batch.scheduled
         ]
         started = perf_counter()
         failure = self._context.decode(parts, is_reproducible=batch.is_reproducible)
         if failure is not None:
             return failure
-        num_rows = len(batch.sampled)
+        num_rows = batch.num_rows
         # Reading the logits waits for the computation, so it belongs to the step's time.
         logits = self._context.logits(num_rows) if num_rows else _NO_ROWS
         seconds = perf_counter() - started

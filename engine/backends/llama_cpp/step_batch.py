@@ -11,13 +11,13 @@ from engine.backends.llama_cpp.library import bindings
 class Part(NamedTuple):
     """The tokens of one sequence in a step, from position `start` on.
 
-    `is_sampled`: the logits after its last token are wanted.
+    The logits after the last `num_rows` of them are wanted.
     """
 
     sequence_id: int
     start: int
     token_ids: list[int]
-    is_sampled: bool
+    num_rows: int
 
 
 class StepBatch:
@@ -64,7 +64,7 @@ class StepBatch:
                 self._tokens[start:end] = part.token_ids
                 self._sequences[start:end] = part.sequence_id
                 self._positions[start:end] = np.arange(part.start, part.start + end - start)
-                self._wanted[end - 1] = part.is_sampled
+                self._wanted[end - part.num_rows : end] = 1
         if self._twins is not None:
             np.add(self._sequences[:num_tokens], self._twin_offset, out=self._twins[:num_tokens])
         self.pointer.n_tokens = num_tokens
@@ -72,8 +72,8 @@ class StepBatch:
     def _fill_one_each(self, parts: list[Part]) -> None:
         """A decode step: single numbers go into a memoryview in half the time."""
         tokens, sequences, positions, wanted = self._views
-        for index, (sequence_id, start, token_ids, is_sampled) in enumerate(parts):
+        for index, (sequence_id, start, token_ids, num_rows) in enumerate(parts):
             tokens[index] = token_ids[0]
             sequences[index] = sequence_id
             positions[index] = start
-            wanted[index] = is_sampled
+            wanted[index] = num_rows

@@ -100,7 +100,7 @@ def logits_after(context: LlamaContext, token_ids: Sequence[int]) -> NDArray[np.
     context.free(0)
     for start in range(0, len(token_ids), 64):
         piece = list(token_ids[start : start + 64])
-        assert context.decode([Part(0, start, piece, True)]) is None
+        assert context.decode([Part(0, start, piece, 1)]) is None
     return context.logits(1)[0].copy()
 
 
@@ -115,7 +115,7 @@ def assert_same_up_to_near_ties(
         prefix = [*prompt, *one[:index]]
         # In one piece, as a prompt is read: pieces shift the logits by more than the bound.
         with small_context(model, len(prefix), max_batch_tokens=max(32, len(prefix))) as context:
-            assert context.decode([Part(0, 0, prefix, True)]) is None
+            assert context.decode([Part(0, 0, prefix, 1)]) is None
             logits = context.logits(1)[0].copy()
         best, second = np.sort(logits)[::-1][:2]
         assert best - second < NEAR_TIE, (index, left, right, best - second)

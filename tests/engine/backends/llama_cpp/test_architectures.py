@@ -107,18 +107,18 @@ def test_an_abort_in_the_middle_of_a_computation_leaves_nothing_half_done(
     # Filled up to a tile or not, a piece has other roundings.
     context._filler = None
     held = words(1, 20)
-    assert context.decode([Part(0, 0, held, True)]) is None
+    assert context.decode([Part(0, 0, held, 1)]) is None
     questions = itertools.count()
     callback = bindings.ggml_abort_callback(lambda _: next(questions) >= num_nodes)
     bindings.llama_set_abort_callback(context._pointer, callback, None)
     more, other = words(2, 30), words(3, 20)
-    assert context.decode([Part(0, 20, more, True), Part(1, 0, other, True)]) is StepFailure.ABORTED
+    assert context.decode([Part(0, 20, more, 1), Part(1, 0, other, 1)]) is StepFailure.ABORTED
     context._abort_flag = AbortFlag(context._pointer)
     tokens = [*held, *more, 9]
     length = context.length(0)
-    assert context.decode([Part(0, length, tokens[length:], True)]) is None
+    assert context.decode([Part(0, length, tokens[length:], 1)]) is None
     resumed = context.logits(1)[0].copy()
-    assert context.decode([Part(2, 0, tokens, True)]) is None
+    assert context.decode([Part(2, 0, tokens, 1)]) is None
     assert np.abs(resumed - context.logits(1)[0]).max() < 1e-3
     context.close()
 

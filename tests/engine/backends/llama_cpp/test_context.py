@@ -42,17 +42,17 @@ def context(opened: LlamaContext) -> LlamaContext:
     "parts",
     [
         [],
-        [Part(0, 0, [], True)],
-        [Part(0, 0, [5] * 65, True)],
-        [Part(0, 0, [5] * 33, True), Part(1, 0, [5] * 32, True)],
-        [Part(0, 1, [5], True)],
-        [Part(0, -1, [5], True)],
-        [Part(-1, 0, [5], True)],
-        [Part(4, 0, [5], True)],
-        [Part(0, 0, [5], True), Part(0, 0, [5], True)],
-        [Part(0, 0, [-1], True)],
-        [Part(0, 0, [10**6], True)],
-        [Part(0, 0, [2**40], True)],
+        [Part(0, 0, [], 1)],
+        [Part(0, 0, [5] * 65, 1)],
+        [Part(0, 0, [5] * 33, 1), Part(1, 0, [5] * 32, 1)],
+        [Part(0, 1, [5], 1)],
+        [Part(0, -1, [5], 1)],
+        [Part(-1, 0, [5], 1)],
+        [Part(4, 0, [5], 1)],
+        [Part(0, 0, [5], 1), Part(0, 0, [5], 1)],
+        [Part(0, 0, [-1], 1)],
+        [Part(0, 0, [10**6], 1)],
+        [Part(0, 0, [2**40], 1)],
     ],
     ids=[
         "nothing",
@@ -75,7 +75,7 @@ def test_a_batch_that_would_abort_the_process_is_refused(
     with pytest.raises(BrokenCall):
         context.decode(parts)
     assert [context.length(i) for i in range(4)] == [0] * 4
-    assert context.decode([Part(0, 0, TOKENS, True)]) is None
+    assert context.decode([Part(0, 0, TOKENS, 1)]) is None
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def test_a_batch_that_would_abort_the_process_is_refused(
     ],
 )
 def test_a_sequence_that_is_not_there_is_refused(context: LlamaContext, call) -> None:
-    assert context.decode([Part(0, 0, TOKENS, True)]) is None
+    assert context.decode([Part(0, 0, TOKENS, 1)]) is None
     with pytest.raises(BrokenCall):
         call(context)
     assert context.length(0) == len(TOKENS)
@@ -104,18 +104,18 @@ def test_a_closed_context_computes_no_more(model: LlamaModel) -> None:
         context.abort_step()
         context.accept_steps()
         with pytest.raises(BrokenCall):
-            context.decode([Part(0, 0, [5], True)])
+            context.decode([Part(0, 0, [5], 1)])
 
 
 def test_each_row_of_logits_is_that_of_its_part(context: LlamaContext) -> None:
     """Rows come in the order of the parts, and parts without logits have none."""
     for sequence in range(3):
-        context.decode([Part(sequence, 0, TOKENS[: 10 + sequence], False)])
+        context.decode([Part(sequence, 0, TOKENS[: 10 + sequence], 0)])
     parts = [
-        Part(2, 12, [7, 8, 9], True),
-        Part(0, 10, [4], True),
-        Part(3, 0, [1, 2, 3], False),
-        Part(1, 11, [6], True),
+        Part(2, 12, [7, 8, 9], 1),
+        Part(0, 10, [4], 1),
+        Part(3, 0, [1, 2, 3], 0),
+        Part(1, 11, [6], 1),
     ]
     assert context.decode(parts) is None
     together = context.logits(3).copy()
@@ -129,35 +129,35 @@ def test_each_row_of_logits_is_that_of_its_part(context: LlamaContext) -> None:
 
 def test_as_many_rows_as_sequences_can_be_asked_for(model: LlamaModel) -> None:
     context = LlamaContext(model, num_cells=512, num_sequences=64, max_batch_tokens=64)
-    assert context.decode([Part(i, 0, [5 + i], True) for i in range(64)]) is None
+    assert context.decode([Part(i, 0, [5 + i], 1) for i in range(64)]) is None
     assert np.isfinite(context.logits(64)).all()
     context.close()
 
 
 def test_the_cells_are_exactly_as_many_as_it_says(context: LlamaContext) -> None:
     for start in range(0, context.num_cells, 64):
-        assert context.decode([Part(0, start, [5] * 64, False)]) is None
-    assert context.decode([Part(1, 0, [5], True)]) is StepFailure.NO_ROOM
+        assert context.decode([Part(0, start, [5] * 64, 0)]) is None
+    assert context.decode([Part(1, 0, [5], 1)]) is StepFailure.NO_ROOM
     assert context.length(0) == context.num_cells
     assert context.length(1) == 0
     assert context.truncate(0, context.num_cells - 1)
-    assert context.decode([Part(1, 0, [5], True)]) is None
+    assert context.decode([Part(1, 0, [5], 1)]) is None
 
 
 def test_a_fork_shares_its_cells(context: LlamaContext) -> None:
     for start in range(0, 300, 60):
-        context.decode([Part(0, start, TOKENS, False)])
+        context.decode([Part(0, start, TOKENS, 0)])
     context.fork(0, 1, 250)
     assert context.length(1) == 250
     # Without sharing, 300 and 250 and 64 tokens would not fit into 512 cells.
-    assert context.decode([Part(1, 250, [5] * 64, True)]) is None
+    assert context.decode([Part(1, 250, [5] * 64, 1)]) is None
     assert context.length(0) == 300
 
 
 def test_a_fork_computes_what_its_source_computes(context: LlamaContext) -> None:
-    context.decode([Part(0, 0, TOKENS[:30], False)])
+    context.decode([Part(0, 0, TOKENS[:30], 0)])
     context.fork(0, 1, 20)
-    context.decode([Part(1, 20, TOKENS[20:30], True)])
+    context.decode([Part(1, 20, TOKENS[20:30], 1)])
     forked = context.logits(1)[0].copy()
     whole = logits_after(context, TOKENS[:30])
     assert int(forked.argmax()) == int(whole.argmax())
@@ -165,23 +165,21 @@ def test_a_fork_computes_what_its_source_computes(context: LlamaContext) -> None
 
 
 def test_an_aborted_step_leaves_every_sequence_as_it_was(context: LlamaContext) -> None:
-    context.decode([Part(0, 0, TOKENS, False), Part(1, 0, [5], False)])
+    context.decode([Part(0, 0, TOKENS, 0), Part(1, 0, [5], 0)])
     context.abort_step()
-    assert (
-        context.decode([Part(0, 60, [7], True), Part(1, 1, [5] * 40, True)]) is StepFailure.ABORTED
-    )
+    assert context.decode([Part(0, 60, [7], 1), Part(1, 1, [5] * 40, 1)]) is StepFailure.ABORTED
     assert (context.length(0), context.length(1)) == (60, 1)
     context.accept_steps()
-    assert context.decode([Part(0, 60, [7], True), Part(1, 1, [5] * 40, True)]) is None
+    assert context.decode([Part(0, 60, [7], 1), Part(1, 1, [5] * 40, 1)]) is None
 
 
 def test_without_logits_there_is_nothing_to_read(model: LlamaModel) -> None:
     with small_context(model) as context:
-        context.decode([Part(0, 0, TOKENS, True)])
+        context.decode([Part(0, 0, TOKENS, 1)])
         for num_rows in (0, 2):
             with pytest.raises(BrokenCall):
                 context.logits(num_rows)
-        context.decode([Part(0, 60, [5], False)])
+        context.decode([Part(0, 60, [5], 0)])
         with pytest.raises(BrokenCall):
             context.logits(1)
 

@@ -412,7 +412,7 @@ class Watch(Recorder):
         logits = self._runner.execute(batch)
         self.requests.update(item.request for item in batch.scheduled)
         if not isinstance(logits, StepFailure):
-            for row, request in zip(logits, batch.sampled, strict=True):
+            for row, request in zip(logits, [item.request for item in batch.sampled], strict=True):
                 self.first.setdefault(request.request_id, (list(request.token_ids), row.copy()))
         return logits
 

@@ -95,7 +95,7 @@ for line in sys.stdin:
     try:
         backend = LlamaBackend(EngineConfig(model_path=path, context_tokens=256, threads=1))
         backend.tokenizer.encode("Grüße, 世界!")
-        backend.kv_memory.decode([Part(0, 0, [1, 5, 9], True)])
+        backend.kv_memory.decode([Part(0, 0, [1, 5, 9], 1)])
         backend.close()
         print("runs", flush=True)
     except InglenookError as error:

@@ -35,7 +35,7 @@ class Recorder:
     def execute(self, batch: Batch) -> NDArray[np.float32] | StepFailure:
         logits = self._runner.execute(batch)
         if not isinstance(logits, StepFailure):
-            for row, request in zip(logits, batch.sampled, strict=True):
+            for row, request in zip(logits, [item.request for item in batch.sampled], strict=True):
                 if request.request_id == self.request_id:
                     self.rows.append(row.copy())
         return logits

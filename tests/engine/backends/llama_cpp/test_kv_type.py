@@ -53,7 +53,7 @@ def test_the_figure_is_that_of_the_cells(tmp_path: Path, kv_type: str, num_bytes
         EngineConfig(model_path=path, context_tokens=256, kv_type=kv_type, threads=1)
     )
     assert backend.info.kv_bytes_per_token == num_bytes
-    assert backend.kv_memory.decode([Part(0, 0, [5] * 64, False)]) is None
+    assert backend.kv_memory.decode([Part(0, 0, [5] * 64, 0)]) is None
     short, long = backend.kv_memory.export(0, 0, 32), backend.kv_memory.export(0, 0, 64)
     assert short is not None and long is not None
     # A position, a count and a sequence beside them, of four bytes each.

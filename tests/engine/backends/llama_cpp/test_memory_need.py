@@ -26,7 +26,7 @@ def read(num_cells, num_sequences, max_batch_tokens, kv_type):
         kv_type=kv_type,
     )
     # The KV was written when it was made, and the buffers are as large for every batch.
-    assert context.decode([Part(0, 0, [5] * max_batch_tokens, True)]) is None
+    assert context.decode([Part(0, 0, [5] * max_batch_tokens, 1)]) is None
     context.logits(1)
     return context
 

@@ -218,7 +218,7 @@ def test_only_the_cells_that_are_needed_stay_taken(model: LlamaModel) -> None:
         assert context.cut(blob, 0, 32, 5) is not None
         assert not context.restore(2, blob, 32, 64, 64)
         read(context, 0, words(2, 246))
-        assert context.decode([Part(2, 0, [5], False)]) is not None
+        assert context.decode([Part(2, 0, [5], 0)]) is not None
         # No cells for the range on its way.
         assert not context.restore(2, blob, 0, 32, 1)
         assert [context.length(i) for i in range(3)] == [246, 10, 0]
@@ -310,7 +310,7 @@ model = LlamaModel(Path(sys.argv[1]))
 context = LlamaContext(model, num_cells=256, num_sequences=3, max_batch_tokens=64)
 context.set_threads(1)
 token_ids = list(range(40, 72))
-assert context.decode([Part(0, 0, token_ids, False)]) is None
+assert context.decode([Part(0, 0, token_ids, 0)]) is None
 sound = context.export(0, 0, 32)
 choose = np.random.default_rng(1)
 num_taken = 0
@@ -335,16 +335,16 @@ for turn in range(int(sys.argv[2])):
     assert context.length(1) == (32 if taken else 0), turn
     num_taken += taken
     if taken and turn % 10 == 0:
-        context.decode([Part(1, 32, [5], True)])
+        context.decode([Part(1, 32, [5], 1)])
     context.free(1)
 assert context.length(0) == 32
 context.clear()
-assert context.decode([Part(0, 0, token_ids, True)]) is None
+assert context.decode([Part(0, 0, token_ids, 1)]) is None
 assert np.isfinite(context.logits(1)).all()
 # All cells are there: none was lost on the way.
 for sequence_id in (1, 2):
     for start in range(0, 112, 56):
-        assert context.decode([Part(sequence_id, start, [5] * 56, False)]) is None
+        assert context.decode([Part(sequence_id, start, [5] * 56, 0)]) is None
 print(num_taken)
 """
 

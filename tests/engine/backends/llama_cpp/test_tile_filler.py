@@ -15,7 +15,7 @@ SMOLLM2 = 30, 576, 134_515_008
 
 
 def part(start: int, count: int, sequence_id: int = 0) -> Part:
-    return Part(sequence_id, start, [1] * count, False)
+    return Part(sequence_id, start, [1] * count, 0)
 
 
 class Machine:
@@ -144,8 +144,8 @@ def test_a_filled_piece_gives_the_logits_of_an_unfilled_one_and_leaves_no_trace(
     for filler in (None, AlwaysFills(*SMOLLM2)):
         with small_context(backend._model, num_cells=512, max_batch_tokens=320) as context:
             context._filler = filler
-            logits_of(context, Part(0, 0, prompt, True))
-            found.append(logits_of(context, Part(0, 300, more, True)))
+            logits_of(context, Part(0, 0, prompt, 1))
+            found.append(logits_of(context, Part(0, 300, more, 1)))
             assert context.length(0) == 320
             assert context._end(context._scratch) == 0
             # All other cells are free again.
