@@ -20,6 +20,7 @@ from engine.kv.pressure import MemoryPressure
 from engine.kv.seats import Seats, common_prefix
 from engine.kv.store import KVUsage
 from engine.request import FinishReason, Request, RequestOutput
+from engine.sampling.draft_gate import StepCosts
 from engine.sampling.sampler import Sampler
 from engine.sampling.speculate import Speculator
 from engine.sampling_params import SamplingParams
@@ -30,8 +31,8 @@ logger = logging.getLogger(__name__)
 CLOSE_SECONDS = 10.0
 # How soon to look what the disk has done, while it is writing.
 WRITER_LOOK_SECONDS = 0.05
-# The first one warms up, and its time is soon outweighed.
-MEASURED_SIZES = 1, 1, 1, 12, 4
+# The first one also warms up; what it took too long is outweighed by those that follow.
+MEASURED_SIZES = 1, 12, 1, 4, 1
 MEASURING_SECONDS = 0.3
 MAX_RAM_BUDGET = 4_000_000_000
 
@@ -47,7 +48,10 @@ class RequestFailure:
 class Engine:
     """All running generations of one backend. Owned by the engine thread."""
 
-    def __init__(self, backend: Backend, config: EngineConfig) -> None:
+    def __init__(
+        self, backend: Backend, config: EngineConfig, costs: StepCosts | None = None
+    ) -> None:
+        """`costs` of its steps, where they are known; see `measure_steps`."""
         self._backend = backend
         self._tokenizer = backend.tokenizer
         self._runner = backend.model_runner
@@ -64,7 +68,7 @@ class Engine:
         self._sampler = Sampler(backend.tokenizer.num_tokens)
         # A recurrent state cannot be put back to before a guess that was wrong.
         can_guess = config.speculate and backend.kv_memory.can_cut
-        self._speculator = Speculator() if can_guess else None
+        self._speculator = Speculator(costs or StepCosts()) if can_guess else None
         self._generations: dict[int, Generation] = {}
         self.clock = StepClock()
 
@@ -133,19 +137,21 @@ class Engine:
         return outputs
 
     def measure_steps(self) -> None:
-        """Find out what steps of a few tokens cost; before the first request, in about 0.1 s on a
-        model for which that is worth the time."""
+        """Find out what steps of a few tokens cost, before the first request: in 0.1 s with the
+        starter model, and with a large one in about as long as 15 tokens take to be read."""
         if self._speculator is None:
             return
         until = perf_counter() + MEASURING_SECONDS
         for num_tokens in MEASURED_SIZES:
+            if self._speculator.costs.is_known and perf_counter() > until:
+                return
             request = Request([0] * num_tokens, SamplingParams(), sequence_id=0)
             batch = Batch((ScheduledRequest.of(request, num_tokens),))
             before = perf_counter()
             computed = self._runner.execute(batch)
             seconds = perf_counter() - before
             self._backend.kv_memory.free(0)
-            if isinstance(computed, StepFailure) or before > until:
+            if isinstance(computed, StepFailure):
                 return
             self._speculator.learn(batch, seconds)
 

@@ -153,7 +153,8 @@ class FakeRunner:
     `failures` maps the number of a step (from 0) to what goes wrong in it: a StepFailure, an
     exception to raise, or how many tokens are computed before it is aborted. `has_nan` marks
     the prefixes whose logits are not numbers. Between `hold` and `let_go` a step lasts until it is
-    aborted, and otherwise `seconds_a_step` longer than it takes.
+    aborted, and otherwise `seconds_a_step` longer than it takes. With `looks_back` the model sees
+    no more than so many tokens, so it soon repeats itself.
     """
 
     def __init__(self, memory: FakeMemory, max_batch_tokens: int) -> None:
@@ -163,6 +164,7 @@ class FakeRunner:
         self.has_nan: Callable[[list[int]], bool] = lambda prefix: False
         self.batches: list[list[tuple[int, int, bool]]] = []
         self.seconds_a_step = 0.0
+        self.looks_back: int | None = None
         self.is_computing = threading.Event()
         self._is_free = threading.Event()
         self._is_free.set()
@@ -233,7 +235,7 @@ class FakeRunner:
             if is_damaged:
                 self._memory.damage(sequence)
             for num_after in reversed(range(item.num_rows)):
-                row = logits_after(prefix[: len(prefix) - num_after])
+                row = logits_after(prefix[: len(prefix) - num_after], self.looks_back)
                 rows.append(np.full(NUM_TOKENS, np.nan, np.float32) if is_damaged else row)
         return np.stack(rows) if rows else np.empty((0, 0), np.float32)
 
@@ -303,18 +305,25 @@ def fake_config(
     )
 
 
-def logits_after(prefix: Sequence[int]) -> NDArray[np.float32]:
-    """Logits that depend on every token of the prefix and on its length."""
+def logits_after(prefix: Sequence[int], looks_back: int | None = None) -> NDArray[np.float32]:
+    """Logits that depend on every token of the prefix and on its length, or on its last ones."""
+    if looks_back is not None:
+        prefix = prefix[-looks_back:]
     digest = hashlib.blake2b(np.asarray(prefix, np.int32).tobytes(), digest_size=4).digest()
     return _ROWS[int.from_bytes(digest, "little") % len(_ROWS)]
 
 
-def answer_alone(prompt: Sequence[int], params: SamplingParams, max_tokens: int) -> list[int]:
+def answer_alone(
+    prompt: Sequence[int],
+    params: SamplingParams,
+    max_tokens: int,
+    looks_back: int | None = None,
+) -> list[int]:
     """What the fake model answers when nothing else happens."""
     request = Request(list(prompt), params)
     sampler = Sampler(NUM_TOKENS)
     while request.num_output_tokens < params.max_tokens and request.num_tokens < max_tokens:
-        token = sampler.sample_row(logits_after(request.token_ids), request)
+        token = sampler.sample_row(logits_after(request.token_ids, looks_back), request)
         if token == END and not params.ignore_eos:
             break
         request.token_ids.append(token)

@@ -65,8 +65,8 @@ class Drafter:
 class Speculator:
     """Owned by the engine thread."""
 
-    def __init__(self) -> None:
-        self.costs = StepCosts()
+    def __init__(self, costs: StepCosts) -> None:
+        self.costs = costs
         self._drafters: dict[int, Drafter] = {}
 
     def guess(self, writing: Sequence[Generation]) -> None:

@@ -9,6 +9,7 @@ from engine.errors import EngineError
 from engine.guided.answer import Guidance
 from engine.metrics import Timings
 from engine.request import IN_FRONT, FinishReason, Request, RequestOptions, RequestOutput
+from engine.sampling.draft_gate import StepCosts
 from engine.sampling_params import SamplingParams
 from tests.fakes import FakeBackend, answer_alone, fake_config
 
@@ -24,12 +25,15 @@ class EngineRun:
         *,
         can_cut: bool = True,
         max_request_tokens: int | None = None,
+        looks_back: int | None = None,
+        costs: StepCosts | None = None,
     ) -> None:
         config = config or fake_config()
         self.backend = FakeBackend(config, can_cut=can_cut, max_request_tokens=max_request_tokens)
         self.memory = self.backend.kv_memory
         self.runner = self.backend.model_runner
-        self.engine = Engine(self.backend, config)
+        self.runner.looks_back = looks_back
+        self.engine = Engine(self.backend, config, costs)
         self.requests: dict[int, Request] = {}
         self.prompts: dict[int, list[int]] = {}
         self.tokens: dict[int, list[int]] = {}
@@ -84,7 +88,9 @@ class EngineRun:
 
     def expected(self, number: int) -> list[int]:
         params = self.requests[number].params
-        return answer_alone(self.prompts[number], params, self.backend.max_request_tokens)
+        return answer_alone(
+            self.prompts[number], params, self.backend.max_request_tokens, self.runner.looks_back
+        )
 
     def check_answer(self, number: int) -> None:
         """All of the answer, or the beginning of it when it was aborted or failed."""
