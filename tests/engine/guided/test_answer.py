@@ -10,7 +10,7 @@ from engine.guided.answer import Guidance
 from engine.guided.compiler import CompiledGrammar, compile_grammar
 from engine.guided.grammar import Grammar, GrammarKind
 from engine.guided.vocabulary import GuidedVocabulary
-from engine.request import FinishReason
+from engine.request import FinishReason, RequestOptions
 from engine.sampling_params import SamplingParams
 from tests.engine.guided.forms import accepts, compiled, of_schema
 from tests.engine.run import EngineRun
@@ -156,3 +156,67 @@ def test_a_model_may_begin_to_think_or_not() -> None:
     texts = [thinking("[0-9]{2}", 60, seed=seed) for seed in range(60)]
     assert any("</think>" in text for text in texts)
     assert any(len(text) == 2 for text in texts)
+
+
+FIXED = compiled(GrammarKind.REGEX, r'\{"kind":"invoice","paid":(true|false)\}')
+
+
+def test_what_a_form_leaves_no_choice_about_is_read_together() -> None:
+    run = EngineRun(fake_config(cells=2048))
+    number = run.submit(range(20), WILD, guidance=Guidance(FIXED), seed=1)
+    run.finish()
+    assert json.loads(run.texts[number])["kind"] == "invoice"
+    timings = run.timings(number)
+    # One letter is chosen: t or f.
+    assert timings.forced_tokens == timings.completion_tokens - 1
+    assert timings.prefilled_tokens == 20
+    computed = [count for batch in run.runner.batches for _, count, _ in batch]
+    assert len(computed) < 6
+
+
+def test_a_reproducible_answer_is_written_token_by_token() -> None:
+    run = EngineRun(fake_config(cells=2048))
+    options = RequestOptions(is_reproducible=True)
+    guidance = Guidance(FIXED)
+    number = run.submit(range(20), WILD, options=options, guidance=guidance, seed=1)
+    run.finish()
+    timings = run.timings(number)
+    assert json.loads(run.texts[number])["kind"] == "invoice"
+    assert timings.forced_tokens == 0
+    assert len(run.runner.batches) == timings.completion_tokens
+
+
+def test_a_form_without_any_choice_is_answered_in_one_step() -> None:
+    run = EngineRun(fake_config(cells=2048))
+    only = compiled(GrammarKind.CHOICE, '["nothing else"]')
+    number = run.submit(range(20), WILD, guidance=Guidance(only))
+    run.finish()
+    assert run.texts[number] == "nothing else"
+    assert run.last[number].finish_reason is FinishReason.STOP
+    assert len(run.runner.batches) == 1
+
+
+def test_a_long_text_that_must_come_delays_nobody_more_than_a_prompt_does() -> None:
+    run = EngineRun(fake_config(cells=2048, batch=32))
+    other = run.submit(range(10), max_tokens=200)
+    run.step()
+    long = compiled(GrammarKind.REGEX, "[ab]" + "c" * 300)
+    number = run.submit(range(20), WILD, guidance=Guidance(long), max_tokens=400)
+    run.finish()
+    assert run.texts[number][1:] == "c" * 300
+    run.check_answer(other)
+    assert all(sum(count for _, count, _ in batch) <= 32 for batch in run.runner.batches)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_an_answer_in_a_form_survives_preemptions(seed: int) -> None:
+    run = EngineRun(fake_config(cells=256))
+    forms = [of_schema(PERSON), FIXED]
+    numbers = [
+        run.submit(range(i, i + 40), WILD, guidance=Guidance(forms[i % 2]), seed=seed + i)
+        for i in range(6)
+    ]
+    run.finish(5000)
+    for number in numbers:
+        assert run.last[number].finish_reason is FinishReason.STOP
+        json.loads(run.texts[number])
