@@ -8,6 +8,10 @@ GRID_TOKENS = 64
 """Where bits must not depend on what was held before, prompts are read in pieces that end at
 multiples of this. With flash attention llama.cpp computes 64 queries at a time."""
 
+MAX_GUESSED = 12
+"""The most tokens that are guessed in one step, of all requests together: each wants a row of
+logits of its own."""
+
 
 @dataclass(frozen=True, slots=True)
 class ScheduledRequest:

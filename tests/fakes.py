@@ -14,6 +14,7 @@ from engine.batch import Batch
 from engine.config import EngineConfig
 from engine.kv.segment import Blob
 from engine.request import Request
+from engine.sampling.draft_gate import StepCosts
 from engine.sampling.sampler import Sampler
 from engine.sampling_params import SamplingParams
 from engine.tokenizer import ControlToken
@@ -283,6 +284,18 @@ class FakeBackend:
 
     def close(self) -> None:
         self.is_closed = True
+
+
+class EvenCosts(StepCosts):
+    """A step costs the same whatever is in it, so whatever can be guessed is."""
+
+    is_known = True
+
+    def learn(self, num_tokens: int, num_looks: int, seconds: float) -> None:
+        pass
+
+    def seconds(self, num_tokens: int, num_looks: int) -> float:
+        return 1.0
 
 
 def fake_config(

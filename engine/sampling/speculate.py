@@ -7,13 +7,12 @@ to know when guessing begins to pay, and when it stops.
 
 from collections.abc import Sequence
 
-from engine.batch import Batch
+from engine.batch import MAX_GUESSED, Batch
 from engine.generation import Generation
 from engine.request import Request
 from engine.sampling.draft_gate import StepCosts, best_length
 from engine.sampling.lookup import LONG_MATCH, PromptLookup
 
-MAX_DRAFT = 12
 # Of guesses that nobody has seen yet, so many of two come true.
 FIRST_HITS, FIRST_TRIALS = 1.0, 2.0
 # How much of what was seen still counts at the next guess.
@@ -57,7 +56,7 @@ class Drafter:
             if token_id != expected:
                 break
         self._lookup.extend(new)
-        self._expected, length = self._lookup.guess(MAX_DRAFT)
+        self._expected, length = self._lookup.guess(MAX_GUESSED)
         self._rate = self._rate_of_long if length >= LONG_MATCH else self._rate_of_short
         return self._expected
 
@@ -74,6 +73,7 @@ class Speculator:
         if not self.costs.is_known:
             return
         num_looks = sum(generation.request.num_tokens for generation in writing)
+        num_left = MAX_GUESSED
         for generation in writing:
             request = generation.request
             request.draft = ()
@@ -81,9 +81,10 @@ class Speculator:
                 continue
             drafter = self._drafters.setdefault(request.request_id, Drafter())
             guessed = drafter.guess(request.token_ids)
-            most = min(len(guessed), MAX_DRAFT)
+            most = min(len(guessed), num_left)
             length = best_length(self.costs, drafter.acceptance, most, len(writing), num_looks)
             request.draft = tuple(generation.plausible(guessed[:length]))
+            num_left -= len(request.draft)
 
     def learn(self, batch: Batch, seconds: float) -> None:
         """How long a step took in which nothing was read."""

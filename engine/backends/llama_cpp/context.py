@@ -20,6 +20,7 @@ from engine.backends.llama_cpp.model import LlamaModel
 from engine.backends.llama_cpp.state_blob import StateShape
 from engine.backends.llama_cpp.step_batch import Part, StepBatch
 from engine.backends.llama_cpp.tile_filler import TileFiller
+from engine.batch import MAX_GUESSED
 from engine.clock import Spent
 from engine.errors import OutOfMemory
 from engine.kv.segment import Blob
@@ -242,8 +243,9 @@ class LlamaContext:
         self._check_open()
         num_tokens = 0
         memory, num_vocabulary = self._memory, self._num_vocabulary
-        num_sequences = self._num_sequences
-        for sequence_id, start, token_ids, _ in parts:
+        num_sequences, num_rows = self._num_sequences, 0
+        for sequence_id, start, token_ids, rows in parts:
+            num_rows += rows
             if not 0 <= sequence_id < num_sequences:
                 raise BrokenCall(f"sequence {sequence_id} of {num_sequences}")
             held = _last_position(memory, sequence_id) + 1
@@ -259,6 +261,8 @@ class LlamaContext:
                 raise BrokenCall(f"no tokens, or one outside the vocabulary of {num_vocabulary:,}")
         if not 0 < num_tokens <= self._batch.size:
             raise BrokenCall(f"a batch of {num_tokens} tokens, at most {self._batch.size} fit")
+        if num_rows > num_sequences + MAX_GUESSED:
+            raise BrokenCall(f"{num_rows} rows of logits are wanted")
         if len(parts) != len({part[0] for part in parts}):
             raise BrokenCall("a sequence twice in a batch")
         return num_tokens

@@ -8,6 +8,7 @@ import llama_cpp
 from engine.backends.llama_cpp.kv_type import GGML_TYPES, KVType
 from engine.backends.llama_cpp.library import bindings, build_name
 from engine.backends.llama_cpp.model import LlamaModel
+from engine.batch import MAX_GUESSED
 
 KV_LAYOUT = 1
 """To be raised when we arrange KV in another way, so that nobody reads the old one."""
@@ -34,9 +35,10 @@ def make_params(
     params = bindings.llama_context_default_params()
     params.n_ctx = num_cells
     params.n_batch = params.n_ubatch = max_batch_tokens
-    # No step has more rows of logits than there are sequences; llama.cpp would reserve memory
-    # for one of each token, and insists on one for each sequence.
-    params.n_seq_max = params.n_outputs_max = num_sequences
+    # No step has more rows of logits than one for each sequence and each guess; llama.cpp would
+    # reserve memory for one of each token.
+    params.n_seq_max = num_sequences
+    params.n_outputs_max = num_sequences + MAX_GUESSED
     params.kv_unified = True
     params.flash_attn_type = 1
     params.type_k = params.type_v = GGML_TYPES[kv_type]

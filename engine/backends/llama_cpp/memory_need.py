@@ -4,6 +4,7 @@ import psutil
 
 from engine.backends.llama_cpp.kv_type import KVType
 from engine.backends.llama_cpp.model import LlamaModel
+from engine.batch import MAX_GUESSED
 from engine.errors import OutOfMemory
 
 
@@ -16,12 +17,12 @@ def memory_bytes(
     kv_type: KVType,
 ) -> int:
     """The KV, exactly, and about what a step needs: what its layers hand on, which cell each
-    token sees, and a row of logits for each sequence.
+    token sees, and a row of logits for each sequence and for each token that is guessed.
 
     The KV of models with recurrent layers is an upper bound, which may be far from the truth.
     """
     kv = num_cells * model.kv_shape.bytes_per_token(kv_type)
-    rows = 4 * (num_sequences + 1) * model.vocabulary.num_tokens
+    rows = 4 * (num_sequences + 1 + MAX_GUESSED) * model.vocabulary.num_tokens
     # Two numbers of four bytes for each of the widest layer, and six for each of the model: what
     # SmolLM2 took with batches of 64, 256 and 512 tokens.
     per_token = 4 * (2 * model.widest_layer + 6 * model.width) + 2 * num_cells

@@ -9,23 +9,10 @@ import pytest
 
 from engine.backends.base import StepFailure
 from engine.request import FinishReason, RequestOptions
-from engine.sampling.draft_gate import StepCosts
 from tests.engine.run import EngineRun
-from tests.fakes import fake_config, logits_after
+from tests.fakes import EvenCosts, fake_config, logits_after
 
 CHI_SQUARE_99_9 = {7: 24.3, 15: 37.7}
-
-
-class EvenCosts(StepCosts):
-    """A step costs the same whatever is in it, so whatever can be guessed is."""
-
-    is_known = True
-
-    def learn(self, num_tokens: int, num_looks: int, seconds: float) -> None:
-        pass
-
-    def seconds(self, num_tokens: int, num_looks: int) -> float:
-        return 1.0
 
 
 def guessing(looks_back: int | None = 2, cells: int = 1024) -> EngineRun:

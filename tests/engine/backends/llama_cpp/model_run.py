@@ -16,6 +16,7 @@ from engine.engine import Engine, RequestFailure
 from engine.guided.answer import Guidance
 from engine.metrics import Timings
 from engine.request import IN_FRONT, Request, RequestOptions, RequestOutput
+from engine.sampling.draft_gate import StepCosts
 from engine.sampling_params import SamplingParams
 
 GREEDY = SamplingParams(temperature=0.0, max_tokens=16, ignore_eos=True, loop_guard=False)
@@ -26,9 +27,11 @@ NEAR_TIE = 0.5
 class ModelRun:
     """One engine over a backend whose memory is empty."""
 
-    def __init__(self, backend: LlamaBackend, config: EngineConfig) -> None:
+    def __init__(
+        self, backend: LlamaBackend, config: EngineConfig, costs: StepCosts | None = None
+    ) -> None:
         self.backend = backend
-        self.engine = Engine(backend, config)
+        self.engine = Engine(backend, config, costs)
         self.tokens: dict[int, list[int]] = {}
         self.ended: list[int] = []
         self.last: dict[int, RequestOutput | RequestFailure] = {}
