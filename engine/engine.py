@@ -13,7 +13,7 @@ from engine.backends.base import Backend, StepFailure
 from engine.batch import Batch
 from engine.clock import StepClock
 from engine.config import EngineConfig
-from engine.errors import EngineError, GrammarFailed
+from engine.errors import EngineError, GrammarFailed, NoTokenLeft
 from engine.generation import Ending, Generation
 from engine.kv.disk import Disk, StoredSegment
 from engine.kv.pressure import MemoryPressure
@@ -56,7 +56,7 @@ class Engine:
         self._scheduler = Scheduler(
             self._seats, max_running=config.max_running, max_batch_tokens=config.max_batch_tokens
         )
-        self._sampler = Sampler(backend.tokenizer.num_tokens)
+        self._sampler = Sampler(backend.tokenizer)
         self._generations: dict[int, Generation] = {}
         self.clock = StepClock()
 
@@ -206,6 +206,8 @@ class Engine:
         generation = self._generations[request.request_id]
         if isinstance(token, GrammarFailed):
             output = generation.fail_form(token)
+        elif isinstance(token, NoTokenLeft):
+            return self._fail(request, token)
         elif isinstance(token, EngineError):
             self._distrust(request)
             return self._fail(request, token)
@@ -285,7 +287,7 @@ class Engine:
 
 def _is_damage(token: int | EngineError) -> bool:
     """The logits themselves were of no use."""
-    return isinstance(token, EngineError) and not isinstance(token, GrammarFailed)
+    return isinstance(token, EngineError) and not isinstance(token, GrammarFailed | NoTokenLeft)
 
 
 def _goes_along(token_ids: Sequence[int], path: Sequence[int]) -> bool:

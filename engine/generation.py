@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.detokenizer import Detokenizer
-from engine.errors import GrammarFailed
+from engine.errors import GrammarFailed, NoTokenLeft
 from engine.guided.answer import GuidedAnswer
 from engine.loop_guard import LOOP_NOTICE, LoopGuard
 from engine.metrics import Timings
@@ -20,6 +20,10 @@ CONTEXT_FULL_NOTICE = (
     " conversation or choose a larger context in the settings."
 )
 INCOMPLETE_NOTICE = "The answer is incomplete: it ended before it had the form that was asked for"
+FORM_NEEDS_BANNED = (
+    "The answer is incomplete: its form needs something here that logit_bias or banned_phrases"
+    " bans."
+)
 MORE_TOKENS = "; allow it more tokens."
 
 
@@ -62,14 +66,25 @@ class Generation:
 
     def pick(self, row: NDArray[np.float32], sampler: Sampler) -> int:
         """The next token from a row of logits. Raises EngineError."""
-        if self._guided is None:
-            return sampler.sample_row(row, self.request)
-        request = self.request
+        guided, request = self._guided, self.request
+        if guided is None:
+            return sampler.sample_row(row, request)
         num_left = min(
             request.params.max_tokens - request.num_output_tokens,
             self._max_tokens - request.num_tokens,
         )
-        return self._guided.pick(row, num_left, lambda row: sampler.sample_row(row, request))
+
+        def sample(row: NDArray[np.float32]) -> int:
+            return sampler.sample_row(row, request, is_in_form=guided.is_restricted)
+
+        try:
+            token_id = guided.pick(row, num_left, sample)
+        except NoTokenLeft as error:
+            raise GrammarFailed(str(error)) from error
+        # It may have been put there without being drawn, such as the way to an end.
+        if sampler.forbids(token_id, request):
+            raise GrammarFailed(FORM_NEEDS_BANNED)
+        return token_id
 
     def accept(self, token_id: int) -> RequestOutput:
         """Take a sampled token; the output has a finish reason when it was the last."""

@@ -312,7 +312,7 @@ def logits_after(prefix: Sequence[int]) -> NDArray[np.float32]:
 def answer_alone(prompt: Sequence[int], params: SamplingParams, max_tokens: int) -> list[int]:
     """What the fake model answers when nothing else happens."""
     request = Request(list(prompt), params)
-    sampler = Sampler(NUM_TOKENS)
+    sampler = Sampler(ByteTokenizer())
     while request.num_output_tokens < params.max_tokens and request.num_tokens < max_tokens:
         token = sampler.sample_row(logits_after(request.token_ids), request)
         if token == END and not params.ignore_eos:
