@@ -52,13 +52,17 @@ class Candidates:
 
     def exponents(self) -> Weights:
         """`[num]`: how far each is below the largest, 0 or less, at this temperature."""
-        with np.errstate(over="ignore"):
-            distances = (self.logits.astype(np.float64) - self.highest) / self.bound
-        return np.asarray(distances)
+        exponents = self.logits.astype(np.float64)
+        exponents -= self.highest
+        if self.bound != 1.0:
+            with np.errstate(over="ignore"):
+                exponents /= self.bound
+        return exponents
 
     def weights(self) -> Weights:
         """`[num]`: what each has beside the likeliest one, which has 1."""
-        return np.exp(self.exponents())
+        exponents = self.exponents()
+        return np.exp(exponents, out=exponents)
 
     def probabilities(self) -> Weights:
         weights = self.weights()

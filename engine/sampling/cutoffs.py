@@ -6,13 +6,9 @@ candidates the lower index stays.
 
 import numpy as np
 
-from engine.sampling.candidates import Candidates, Indices, Weights, entropy
+from engine.sampling.candidates import Candidates, Indices, entropy
+from engine.sampling.mass import nearest_with_mass
 from engine.sampling.samplers import min_p, top_k
-
-# From this many on, typical sampling looks for its end among the most typical first.
-LONG = 4096
-# How far from the average surprise, in nats.
-DISTANCES = (0.5, 2.0)
 
 
 def typical_p(candidates: Candidates, p: float) -> Indices:
@@ -24,13 +20,7 @@ def typical_p(candidates: Candidates, p: float) -> Indices:
     # What has no chance is infinitely far, and comes last.
     surprise_above_total = -exponents
     distances = np.abs(surprise_above_total - (entropy(exponents) - np.log(total)))
-    if len(candidates) >= LONG:
-        for distance in DISTANCES:
-            near = np.flatnonzero(distances <= distance)
-            if weights[near].sum() > (p + 1e-9) * total:
-                kept = _until_above(distances[near], weights[near], p * total)
-                return np.sort(near[kept])
-    return np.sort(_until_above(distances, weights, p * total))
+    return nearest_with_mass(distances, weights, p * total, must_exceed=True)
 
 
 def tail_free(candidates: Candidates, z: float) -> Indices:
@@ -80,14 +70,3 @@ def top_n_sigma(candidates: Candidates, n: float) -> Indices:
 def _above(candidates: Candidates, probability: float, total: float) -> Indices:
     """`total`: of the weights, where the likeliest one has 1."""
     return min_p(candidates, min(1.0, probability * total))
-
-
-def _until_above(distances: Weights, weights: Weights, mass: float) -> Indices:
-    """The nearest, in their order, until their weights are above `mass`; all, if they never are."""
-    order = np.argsort(distances)
-    ordered = distances[order]
-    if (ordered[1:] == ordered[:-1]).any():
-        # Only for equal ones is the order of the ids worth its price.
-        order = np.argsort(distances, kind="stable")
-    count = int(np.searchsorted(np.cumsum(weights[order]), mass, side="right")) + 1
-    return np.asarray(order[:count])

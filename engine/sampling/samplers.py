@@ -8,17 +8,16 @@ can spare it, and no shortcut changes a result.
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
 from engine.sampling.candidates import Candidates, Indices, Logits
+from engine.sampling.mass import index_of_mass
 
 # A row is folded this often for a threshold: 64 was quickest at 262k tokens, 32 to 128 at 49k.
 NUM_FOLDS = 64
 
 # From this length on, top-p looks for its end near the maximum before it sorts everything.
 LONG = 4096
-# How far from the maximum, in nats. Where more than a part of the row is near, sorting the row
-# costs less than looking again.
+# How far from the maximum, in nats. Where more than a part of the row is near, it is not worth it.
 DEPTHS = (4.0, 10.0)
 NEAR_PART = 8
 
@@ -48,13 +47,15 @@ def top_p(candidates: Candidates, p: float) -> Indices:
     """The fewest largest logits that hold the share `p` of the probability; at least one."""
     logits = candidates.logits
     if len(logits) >= LONG:
-        last = _last_near(candidates, p)
-        if last is not None:
-            return _largest(logits, *last)
-    values = _descending(logits)
-    masses = np.cumsum(_weights(values, candidates))
-    count = min(int(np.searchsorted(masses, p * masses[-1])) + 1, len(values))
-    return _largest(logits, values[count - 1], count)
+        near = _last_near(candidates, p)
+        if near is not None:
+            return _largest(logits, *near)
+    # Descending, and not seen from the end of ascending ones, which is slow to compute with.
+    values = np.sort(np.negative(logits))
+    np.negative(values, out=values)
+    weights = Candidates(values, None, candidates.highest, candidates.temperature).weights()
+    last = min(index_of_mass(weights, p, must_exceed=False), len(values) - 1)
+    return _largest(logits, values[last], last + 1)
 
 
 def min_p(candidates: Candidates, share: float) -> Indices:
@@ -68,11 +69,9 @@ def min_p(candidates: Candidates, share: float) -> Indices:
 
 def draw(candidates: Candidates, generator: np.random.Generator) -> int:
     """An index, drawn with the probabilities that the temperature gives."""
-    masses = np.cumsum(candidates.weights())
-    # At most 1 - 2^-53 is drawn, and that share of a float64 never rounds up to the whole: the
-    # first mass above the point exists, and it belongs to a token with a probability.
-    point = generator.random() * float(masses[-1])
-    return int(np.searchsorted(masses, point, side="right"))
+    # At most 1 - 2^-53 is drawn, and that share of a float64 never rounds up to the whole: there is
+    # a sum above it, and it belongs to a token with a probability.
+    return index_of_mass(candidates.weights(), generator.random())
 
 
 def _last_near(candidates: Candidates, p: float) -> tuple[np.float32, int] | None:
@@ -88,31 +87,16 @@ def _last_near(candidates: Candidates, p: float) -> tuple[np.float32, int] | Non
     total = float(np.exp(shifted, out=shifted).sum(dtype=np.float64))
     least, most = (p - MASS_ERROR) * total, (p + MASS_ERROR) * total
     for depth in DEPTHS:
-        near = logits[logits >= np.float32(highest - depth * bound)]
-        if NEAR_PART * len(near) > len(logits):
+        is_near = logits >= np.float32(highest - depth * bound)
+        if NEAR_PART * np.count_nonzero(is_near) > len(logits):
             return None
-        values = _descending(near)
-        masses = np.cumsum(_weights(values, candidates))
-        first, last = np.searchsorted(masses, (least, most))
+        values = np.sort(logits[is_near])[::-1]
+        weights = np.exp((values.astype(np.float64) - highest) / bound)
+        first, last = np.searchsorted(np.cumsum(weights), (least, most))
         # Only when the error cannot move the end, and the end lies among these.
         if first == last < len(values):
             return values[first], int(first) + 1
     return None
-
-
-def _descending(logits: Logits) -> Logits:
-    # A view of ascending ones from its end would be slow to compute with.
-    values = np.negative(logits)
-    values.sort()
-    return np.negative(values, out=values)
-
-
-def _weights(values: Logits, candidates: Candidates) -> NDArray[np.float64]:
-    weights = values.astype(np.float64)
-    weights -= candidates.highest
-    with np.errstate(over="ignore"):
-        weights /= candidates.bound
-    return np.exp(weights, out=weights)
 
 
 def _largest(logits: Logits, smallest: np.float32, count: int) -> Indices:
