@@ -8,6 +8,10 @@ from numpy.typing import NDArray
 from engine.sampling_params import SamplingParams
 
 
+# Above it there is only infinity, which would leave no doubt.
+LARGEST = float(np.finfo(np.float32).max)
+
+
 class TokenCounts:
     """How often each token occurs in a span of a growing list; both ends only move forward.
 
@@ -94,7 +98,8 @@ class Penalties:
             ids = self._recent.ids
             values = row[ids].astype(np.float64)
             factors = np.where(values > 0, 1 / params.repetition_penalty, params.repetition_penalty)
-            row[ids] = values * factors
+            with np.errstate(over="ignore"):
+                row[ids] = np.minimum(values * factors, LARGEST)
         if has_answer_penalty(params):
             self._answered.move(token_ids, self._num_prompt_tokens)
             ids = self._answered.ids

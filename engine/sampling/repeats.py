@@ -13,8 +13,10 @@ from engine.text_match import TextMatch
 JSON_PUNCTUATION = tuple(bytes([byte]) for byte in b'{}[],:"')
 """What an answer in JSON has to repeat, whatever it says."""
 
-# A penalty stays below the largest float32, as llama.cpp's does.
+# The power stays below the largest float32, as llama.cpp's does; what is taken off stays far below,
+# so that a token that was possible is possible.
 LOG_OF_LARGEST = 88.7228391
+MOST = 1e30
 
 
 def completing_ngrams(tokens: NDArray[np.int32], size: int) -> Indices:
@@ -73,7 +75,7 @@ class Dry:
         counted = ~np.array(is_breaker, dtype=np.bool_)
         exponents = np.minimum(longest - params.dry_allowed_length, self._largest_exponent())
         amounts = params.dry_multiplier * np.power(params.dry_base, exponents, dtype=np.float64)
-        return ids[counted].astype(np.intp), amounts[counted]
+        return ids[counted].astype(np.intp), np.minimum(amounts[counted], MOST)
 
     def _take(self, tokens: NDArray[np.int32], index: int, is_in_form: bool) -> None:
         """Token `index` is the newest now: compare it with every token before it."""

@@ -36,10 +36,10 @@ class Sampler:
         row = self.usable(row, request)
         state = self.state_of(request)
         place = Place(request.token_ids, request.num_output_tokens, is_in_form)
-        stage = before = None
-        for following in stages(row, state, place):
+        way = stages(row, state, place)
+        stage = before = next(way)
+        for following in way:
             before, stage = stage, following
-        assert stage is not None and before is not None
         return _pick(stage, before, state)
 
     def forbids(self, token_id: int, request: Request) -> bool:

@@ -10,29 +10,11 @@ from engine.errors import EngineError
 from engine.request import Request
 from engine.sampling.sampler import Sampler
 from engine.sampling_params import SamplingParams
+from tests.engine.sampling.rows import Letters
 
 NAN = math.nan
 INF = math.inf
 PLAIN = {"top_k": 0, "top_p": 1.0, "min_p": 0.0}
-
-
-class Letters:
-    """A vocabulary of so many tokens, the first of them letters; none of them ends."""
-
-    bos_id = None
-    control_tokens = {}
-
-    def __init__(self, num_tokens):
-        self.num_tokens = num_tokens
-
-    def encode(self, text):
-        return list(text.encode())
-
-    def token_bytes(self, token_id):
-        return bytes([token_id]) if token_id < 256 else b""
-
-    def is_end(self, token_id):
-        return False
 
 
 def request(prompt=(0,), **params):
