@@ -157,6 +157,9 @@ PRESETS: Mapping[str, SamplingParams] = {
     "creative": SamplingParams(temperature=1.1, top_k=0, top_p=1.0, min_p=0.08),
 }
 
+MOST_ANSWERS = 32
+"""To one prompt, at once."""
+
 LISTS = frozenset({"stop", "dry_breakers", "banned_phrases", "sampler_order"})
 
 

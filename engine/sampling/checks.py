@@ -20,7 +20,9 @@ def check_number(
         raise InvalidParams(f"{name} must be a {'whole ' * is_whole}number.")
     assert isinstance(value, int | float)
     if not low <= value <= high:
-        raise InvalidParams(f"{name} must be between {low:g} and {high:g}, got {shown(value)}.")
+        raise InvalidParams(
+            f"{name} must be between {low:,.10g} and {high:,.10g}, got {shown(value)}."
+        )
 
 
 def check_texts(name: str, texts: Iterable[object]) -> None:

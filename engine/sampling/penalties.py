@@ -7,7 +7,6 @@ from numpy.typing import NDArray
 
 from engine.sampling_params import SamplingParams
 
-
 # Above it there is only infinity, which would leave no doubt.
 LARGEST = float(np.finfo(np.float32).max)
 
