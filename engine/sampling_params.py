@@ -65,7 +65,9 @@ class SamplingParams:
     - `banned_phrases`: texts that never come. A token that would complete one is not chosen,
       however the phrase and the tokens overlap; capitals and spaces count as written.
     - `seed`: of the request's own generator. `stop`: the answer ends before such a text.
-    - `min_tokens`: so many are generated before an end token; a stop text may come earlier.
+    - `min_tokens`: so many are generated before an end token; a stop text, or the end of a form,
+      may come earlier. `max_tokens`: the answer ends after so many. `ignore_eos`: an end token ends
+      nothing. `loop_guard`: an answer that goes round in circles is ended.
     """
 
     temperature: float = 0.7

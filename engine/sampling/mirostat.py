@@ -12,7 +12,10 @@ NUM_FOR_ESTIMATE = 100
 
 
 class Mirostat:
-    """How much surprise is allowed now. Owned by the state of one request."""
+    """How much surprise is allowed now. Owned by the state of one request.
+
+    A token that was no choice, since a form allowed no other, teaches it nothing.
+    """
 
     def __init__(self, version: int, tau: float, eta: float, num_tokens: int) -> None:
         """`num_tokens`: of the vocabulary."""

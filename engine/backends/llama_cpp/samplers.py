@@ -45,38 +45,42 @@ class LlamaSampler:
 
     def apply(self, logits: NDArray[np.float32]) -> Mapping[int, float]:
         """The logits that it leaves, by id; what it dropped is not there."""
-        kept, _ = self._applied(logits)
+        kept, _ = self.run(LlamaCandidates(logits))
         return {
             int(each["id"]): float(each["logit"]) for each in kept if np.isfinite(each["logit"])
         }
 
     def choose(self, logits: NDArray[np.float32]) -> tuple[int, Mapping[int, float]]:
         """The token that the last sampler of a chain drew, and the probabilities it drew from."""
-        kept, selected = self._applied(logits)
+        kept, selected = self.run(LlamaCandidates(logits))
         return int(kept[selected]["id"]), {
             int(each["id"]): float(each["p"]) for each in kept if each["p"] > 0
         }
 
-    def sample(self, logits: NDArray[np.float32]) -> int:
-        """The token that it drew, and nothing else."""
-        kept, selected = self._applied(logits)
-        return int(kept["id"][selected])
+    def run(self, candidates: "LlamaCandidates") -> tuple[NDArray[Any], int]:
+        """What is left, and the index there of what was drawn (-1: nothing); only once for each."""
+        array = candidates.array
+        bindings.llama_sampler_apply(self._pointer, ctypes.byref(array))
+        address = ctypes.cast(array.data, ctypes.c_void_p).value
+        if address == candidates.data.ctypes.data:
+            return candidates.data[: array.size], array.selected
+        # It put its own memory in the place of ours, which it may use again.
+        assert address is not None
+        raw = (ctypes.c_char * (array.size * _DATA.itemsize)).from_address(address)
+        return np.frombuffer(raw, _DATA).copy(), array.selected
 
-    def _applied(self, logits: NDArray[np.float32]) -> tuple[NDArray[Any], int]:
-        data = np.empty(len(logits), _DATA)
-        data["id"] = np.arange(len(logits), dtype=np.int32)
-        data["logit"] = logits
-        data["p"] = 0
-        array = bindings.llama_token_data_array(
-            data=data.ctypes.data_as(bindings.llama_token_data_p),
-            size=len(data),
+
+class LlamaCandidates:
+    """A row of logits in the form in which llama.cpp works on it."""
+
+    def __init__(self, logits: NDArray[np.float32]) -> None:
+        self.data = np.empty(len(logits), _DATA)
+        self.data["id"] = np.arange(len(logits), dtype=np.int32)
+        self.data["logit"] = logits
+        self.data["p"] = 0
+        self.array = bindings.llama_token_data_array(
+            data=self.data.ctypes.data_as(bindings.llama_token_data_p),
+            size=len(self.data),
             selected=-1,
             sorted=False,
         )
-        bindings.llama_sampler_apply(self._pointer, ctypes.byref(array))
-        # It may have put its own memory in the place of ours.
-        address = ctypes.cast(array.data, ctypes.c_void_p).value
-        if address == data.ctypes.data:
-            return data[: array.size], array.selected
-        raw = (ctypes.c_char * (array.size * _DATA.itemsize)).from_address(address)
-        return np.frombuffer(raw, _DATA).copy(), array.selected

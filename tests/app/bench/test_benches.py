@@ -16,6 +16,7 @@ SMALL = {
     "decode": "--tokens 4 --pairs 1 --prompt 4 --context 512 --streams 1 2",
     "batching": "--requests 2 --longest 3 --pairs 1 --minutes 0 --context 2048",
     "chats": "--only W1 --turns 2 --pairs 2 --tokens 4 --context 512",
+    "sampling": "--tokens 600 --pairs 1 --minutes 0",
     "start": "--pairs 1 --minutes 0",
 }
 
