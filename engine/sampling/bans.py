@@ -58,10 +58,11 @@ class BannedPhrases:
 
     def completing(self) -> list[Indices]:
         """The ids that would complete a phrase now, in several lists."""
+        longest = self._vocabulary.longest_text
         rests = (
             self._vocabulary.starting_with(match.text[length:])
             for match in self._matches
             for length in match.lengths()
-            if length < len(match.text)
+            if 0 < len(match.text) - length <= longest
         )
         return [self._containing, *rests]

@@ -88,7 +88,7 @@ CONTROLS: tuple[Control, ...] = (
     Control(
         "no_repeat_ngram_size",
         0,
-        1000,
+        100,
         "no run of so many tokens comes twice; 0 is off",
         REPETITION,
         True,

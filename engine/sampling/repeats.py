@@ -17,6 +17,8 @@ JSON_PUNCTUATION = tuple(bytes([byte]) for byte in b'{}[],:"')
 # so that a token that was possible is possible.
 LOG_OF_LARGEST = 88.7228391
 MOST = 1e30
+# So much longer than allowed a run counts at most: the tokens of a prompt are compared one by one.
+LONGEST = 2048
 
 
 def completing_ngrams(tokens: NDArray[np.int32], size: int) -> Indices:
@@ -102,7 +104,7 @@ class Dry:
     def _largest_exponent(self) -> int:
         base = self._params.dry_base
         # With a base of 1 every penalty is the same.
-        return int(LOG_OF_LARGEST / math.log(base)) if base > 1.000001 else 0
+        return min(LONGEST, int(LOG_OF_LARGEST / math.log(base))) if base > 1.000001 else 0
 
     def _longest_run(self) -> int:
         """Longer ones make no difference."""

@@ -4,6 +4,7 @@ from bisect import bisect_left
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from engine.sampling.candidates import Indices
 from engine.tokenizer import Tokenizer
@@ -36,6 +37,11 @@ class SamplingVocabulary:
     def ends_and_line_breaks(self) -> Indices:
         return np.union1d(self.ends, self.line_breaks)
 
+    @cached_property
+    def longest_text(self) -> int:
+        """In bytes."""
+        return max(map(len, self._texts))
+
     def starting_with(self, text: bytes) -> Indices:
         """The ids of tokens that begin with a text, which is no empty one and ends in no 0xFF."""
         after = text[:-1] + bytes([text[-1] + 1])
@@ -44,25 +50,21 @@ class SamplingVocabulary:
 
     def containing(self, text: bytes) -> Indices:
         """The ascending ids of tokens that have a text in them."""
-        found = []
-        place = self._joined.find(text)
-        while place >= 0:
-            token_id = int(np.searchsorted(self._ends_of_texts, place, side="right"))
-            end = int(self._ends_of_texts[token_id])
-            if place + len(text) <= end:
-                found.append(token_id)
-                place = end - 1
-            # Otherwise it lies across two tokens that are neighbours by chance.
-            place = self._joined.find(text, place + 1)
-        return _ids(found)
+        joined, ends = self._joined, self._ends_of_texts
+        places = np.flatnonzero(joined[: max(0, len(joined) - len(text) + 1)] == text[0])
+        for offset in range(1, len(text)):
+            places = places[joined[places + offset] == text[offset]]
+        token_ids = np.searchsorted(ends, places, side="right")
+        # Others lie across tokens that are neighbours by chance.
+        return np.unique(token_ids[places + len(text) <= ends[token_ids]])
 
     @cached_property
     def _texts(self) -> list[bytes]:
         return [self.spell(token_id) for token_id in range(self.num_tokens)]
 
     @cached_property
-    def _joined(self) -> bytes:
-        return b"".join(self._texts)
+    def _joined(self) -> NDArray[np.uint8]:
+        return np.frombuffer(b"".join(self._texts), np.uint8)
 
     @cached_property
     def _ends_of_texts(self) -> Indices:

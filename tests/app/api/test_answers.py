@@ -21,9 +21,9 @@ PARAMS = SamplingParams(seed=3, max_tokens=12, ignore_eos=True, temperature=1.5)
 class Room:
     """An engine on its thread over a fake backend."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, can_cut: bool = True) -> None:
         config = fake_config(cells=1024, running=4, sequences=6, batch=32)
-        self.backend = FakeBackend(config)
+        self.backend = FakeBackend(config, can_cut=can_cut)
         self.engine = AsyncEngine(Engine(self.backend, config), self.backend.max_request_tokens)
 
     def answers(self, num: int, params: SamplingParams = PARAMS) -> Answers:
@@ -64,6 +64,19 @@ async def test_each_is_the_answer_of_its_own_seed_and_the_prompt_is_read_once(
         assert timings is not None
         # One token is always computed, for its logits.
         assert timings.cached_tokens == (0 if number == 0 else len(PROMPT) - 1)
+
+
+async def test_where_kv_cannot_be_shared_a_stored_state_is() -> None:
+    """A recurrent model: its state before the last token of the prompt was kept."""
+    room = Room(can_cut=False)
+    found = await read(room.answers(3))
+    room.engine.close()
+    for number, outputs in found.items():
+        params = replace(PARAMS, seed=3 + number)
+        assert tokens_of(outputs) == answer_alone(PROMPT, params, 1024)
+        timings = outputs[-1].timings
+        assert timings is not None
+        assert timings.restored_tokens == (0 if number == 0 else len(PROMPT) - 1)
 
 
 async def test_without_a_seed_they_differ(room: Room) -> None:

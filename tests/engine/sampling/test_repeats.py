@@ -53,7 +53,7 @@ def test_dry_follows_a_growing_text_as_the_definition_does(seed):
 @pytest.mark.parametrize("length", [3, 100, 1000])
 def test_a_long_prompt_of_one_token_is_penalised_up_to_a_bound(length):
     expected = reference.dry([7] * length, 0.8, 1.75, 2, 10_000)
-    assert found_by(dry_of(), [7] * length) == pytest.approx(expected)
+    assert found_by(dry_of(), [7] * length) == pytest.approx({7: min(1e30, expected[7])})
 
 
 def test_a_breaker_over_the_border_of_two_tokens_breaks():
