@@ -198,7 +198,7 @@ class AsyncEngine:
         if unknown:
             raise InvalidParams(
                 f"logit_bias names token {unknown[0]:,}, and this model has"
-                f" {self._engine.num_vocabulary:,} tokens: name one from 0 on below that."
+                f" {self._engine.num_vocabulary:,} tokens: name an id below that."
             )
         if guidance is not None and params.ignore_eos:
             raise UsageError("An answer in a given form ends with it: leave ignore_eos out.")

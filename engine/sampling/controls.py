@@ -145,5 +145,5 @@ ORDERS: Mapping[str, tuple[str, ...]] = {
     "transformers": TRANSFORMERS_ORDER,
     "vllm": VLLM_ORDER,
 }
-"""Whole orders by the name of the project that has it; what one of them lacks is put where it
-changes the least."""
+"""Whole orders by the name of the project that has it. What a project lacks has a place of ours in
+its order: behind its filters, or where llama.cpp once had it."""

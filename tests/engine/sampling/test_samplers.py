@@ -61,6 +61,15 @@ def test_top_p_of_a_long_row_takes_no_wrong_shortcut(p, spread):
     assert_top_p(np.round(long_vector(6, spread)), p)
 
 
+@pytest.mark.parametrize("spread", [0.1, 8.0])
+def test_top_p_of_a_long_row_with_impossible_tokens(spread):
+    logits = long_vector(22, spread)
+    logits[np.random.default_rng(1).random(len(logits)) < 0.5] = -np.inf
+    for p in (0.0, 0.5, 0.95, 0.999999):
+        kept = top_p(of(logits), p)
+        assert set(kept.tolist()) == reference.top_p(logits, p)
+
+
 def test_top_p_zero_keeps_one():
     assert top_p(of(np.float32([1, 3, 3, 2])), 0.0).tolist() == [1]
 
