@@ -121,7 +121,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--tokens", type=int, nargs="+", default=VOCABULARIES, metavar="N", help="of a vocabulary"
     )
-    add_effort(parser, pairs=MIN_PAIRS, minutes=0.2, each="row")
+    add_effort(parser, pairs=MIN_PAIRS, minutes=0.5, each="row")
 
 
 def run(options: argparse.Namespace) -> Report:
