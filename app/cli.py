@@ -16,15 +16,16 @@ from typing import Any, NoReturn
 from app.bench.benches import BENCHES, measure
 from app.commands.carry_out import COMMANDS, carry_out
 from app.commands.console import Terminal
-from app.commands.options import SAMPLING_OPTIONS, Options
+from app.commands.options import Options
 from app.commands.relay import relay
+from app.commands.sampling_options import add_sampling, take_sampling
 from app.eval.evals import EVALS
 from app.owner import HomeLock, OwnerAddress, own_or_find, owner_address
 from app.paths import Paths
 from app.services import Services
 from engine.errors import InglenookError, UsageError
 from engine.guided.grammar import GrammarKind
-from engine.sampling_params import PRESETS
+from engine.sampling_params import MOST_ANSWERS
 from grammars.catalog import FormFileError, forms_in, ready_forms
 
 COMMAND_PATIENCE_S = 20.0
@@ -98,10 +99,7 @@ async def run_here(paths: Paths, options: Options, console: Terminal) -> int:
 def options_of(parsed: argparse.Namespace) -> Options:
     """What travels: only plain values, files absolute, standard input read."""
     values = {key: value for key, value in vars(parsed).items() if value is not None}
-    sampling = {name: values.pop(name) for name in SAMPLING_OPTIONS if name in values}
-    stop = values.pop("stop", None)
-    if stop:
-        sampling["stop"] = stop
+    sampling = take_sampling(values)
     if values["command"] == "generate":
         values |= form_of(values)
         if values["text"] == "-":
@@ -214,10 +212,13 @@ def add_generate(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("text", metavar="TEXT", help="what to say; - reads standard input")
     parser.add_argument("--system", metavar="S", help="the system prompt")
     parser.add_argument("--model", metavar="M", help="a GGUF file or a name of `models list`")
-    parser.add_argument("--preset", choices=sorted(PRESETS), help="a set of sampling controls")
-    for name, kind in SAMPLING_OPTIONS.items():
-        parser.add_argument(f"--{name.replace('_', '-')}", dest=name, type=kind, metavar="N")
-    parser.add_argument("--stop", action="append", metavar="TEXT", help="end before this text")
+    parser.add_argument(
+        "--n",
+        dest="num_answers",
+        type=num_answers,
+        metavar="N",
+        help="so many answers, one after the other; with a seed each has the next one",
+    )
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--schema", metavar="FILE", help="answer in JSON that satisfies this schema")
     form.add_argument(
@@ -239,6 +240,7 @@ def add_generate(parser: argparse.ArgumentParser) -> None:
         help="computed together with other answers; may then differ from run to run",
     )
     add_json(parser)
+    add_sampling(parser)
 
 
 def add_chats(parser: argparse.ArgumentParser) -> None:
@@ -270,6 +272,13 @@ def add_models(parser: argparse.ArgumentParser) -> None:
 
 def add_json(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="one JSON object and nothing else")
+
+
+def num_answers(text: str) -> int:
+    number = int(text)
+    if not 1 <= number <= MOST_ANSWERS:
+        raise argparse.ArgumentTypeError(f"between 1 and {MOST_ANSWERS} answers, not {number}")
+    return number
 
 
 def port(text: str) -> int:

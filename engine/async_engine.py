@@ -24,7 +24,7 @@ from time import perf_counter
 from typing import Self
 
 from engine.engine import Engine, RequestFailure
-from engine.errors import EngineDead, InglenookError, PromptTooLong, UsageError
+from engine.errors import EngineDead, InglenookError, InvalidParams, PromptTooLong, UsageError
 from engine.guided.answer import Guidance
 from engine.kv.store import KVUsage
 from engine.request import IN_FRONT, Request, RequestOptions, RequestOutput
@@ -194,6 +194,12 @@ class AsyncEngine:
             raise PromptTooLong(len(prompt), self.max_request_tokens)
         if not 0 <= min(prompt) <= max(prompt) < self._engine.num_vocabulary:
             raise UsageError("The prompt has tokens of another model: send the message again.")
+        unknown = [each for each, _ in params.logit_bias if each >= self._engine.num_vocabulary]
+        if unknown:
+            raise InvalidParams(
+                f"logit_bias names token {unknown[0]:,}, and this model has"
+                f" {self._engine.num_vocabulary:,} tokens: name an id below that."
+            )
         if guidance is not None and params.ignore_eos:
             raise UsageError("An answer in a given form ends with it: leave ignore_eos out.")
         request = Request(list(prompt), params, options, guidance)

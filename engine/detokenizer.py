@@ -2,6 +2,7 @@
 
 import codecs
 
+from engine.text_match import TextMatch
 from engine.tokenizer import Tokenizer
 
 
@@ -17,7 +18,7 @@ class Detokenizer:
     def __init__(self, tokenizer: Tokenizer, stop: tuple[str, ...]) -> None:
         self._tokenizer = tokenizer
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
-        self._matches = [_Match(text) for text in stop]
+        self._matches = [TextMatch(text) for text in stop]
         self._held = ""
         self._stopped = False
 
@@ -52,26 +53,3 @@ class Detokenizer:
         """The text that was held back, when no more tokens come; half a character is dropped."""
         held, self._held = self._held, ""
         return held
-
-
-class _Match:
-    """How much of one stop text the text so far ends with (Knuth, Morris and Pratt's search)."""
-
-    def __init__(self, text: str) -> None:
-        self.text = text
-        self.length = 0
-        # For each length of a match: the next shorter beginning that the match ends with.
-        self._shorter = [0] * (len(text) + 1)
-        length = 0
-        for end in range(1, len(text)):
-            while length and text[end] != text[length]:
-                length = self._shorter[length]
-            length += text[end] == text[length]
-            self._shorter[end + 1] = length
-
-    def advance(self, character: str) -> bool:
-        """True when the stop text is complete with this character; no more may follow then."""
-        while self.length and character != self.text[self.length]:
-            self.length = self._shorter[self.length]
-        self.length += character == self.text[self.length]
-        return self.length == len(self.text)

@@ -13,7 +13,7 @@ from engine.backends.base import Backend, StepFailure
 from engine.batch import Batch, ScheduledRequest
 from engine.clock import StepClock
 from engine.config import EngineConfig
-from engine.errors import EngineError, GrammarFailed
+from engine.errors import EngineError, GrammarFailed, NoTokenLeft
 from engine.generation import Ending, Generation, failed_form
 from engine.kv.disk import Disk, StoredSegment
 from engine.kv.pressure import MemoryPressure
@@ -65,7 +65,7 @@ class Engine:
         self._scheduler = Scheduler(
             self._seats, max_running=config.max_running, max_batch_tokens=config.max_batch_tokens
         )
-        self._sampler = Sampler(backend.tokenizer.num_tokens)
+        self._sampler = Sampler(backend.tokenizer)
         # A recurrent state cannot be put back to before a guess that was wrong.
         can_guess = config.speculate and backend.kv_memory.can_cut
         self._speculator = Speculator(costs or StepCosts()) if can_guess else None
@@ -131,7 +131,7 @@ class Engine:
             outputs.append(self._advance(item, logits[first : first + item.num_rows]))
             first += item.num_rows
         outputs.extend(self._reading_progress(batch))
-        if any(isinstance(output, RequestFailure) for output in outputs):
+        if any(_is_damage(output) for output in outputs):
             # What made a row unusable may lie in the cells, where others would come to share it.
             self._overwrite_memory()
         return outputs
@@ -254,6 +254,8 @@ class Engine:
                 ending = generation.take(token_id)
             except GrammarFailed as error:
                 ending = failed_form(error)
+            except NoTokenLeft as error:
+                return self._fail(request, error)
             except EngineError as error:
                 self._distrust(request)
                 return self._fail(request, error)
@@ -335,6 +337,11 @@ class Engine:
         if self._speculator is not None:
             self._speculator.forget(request)
         del self._generations[request.request_id]
+
+
+def _is_damage(output: RequestOutput | RequestFailure) -> bool:
+    """The logits themselves were of no use."""
+    return isinstance(output, RequestFailure) and not isinstance(output.error, NoTokenLeft)
 
 
 def _goes_along(token_ids: Sequence[int], path: Sequence[int]) -> bool:

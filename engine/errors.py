@@ -61,6 +61,10 @@ class GrammarFailed(EngineError):
     """An answer could not be kept to its form any further."""
 
 
+class NoTokenLeft(EngineError):
+    """What one request bans leaves nothing that could come next."""
+
+
 class EngineDead(InglenookError):
     """The engine has stopped; a restart is needed."""
 

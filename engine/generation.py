@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.detokenizer import Detokenizer
-from engine.errors import GrammarFailed
+from engine.errors import GrammarFailed, NoTokenLeft
 from engine.guided.answer import GuidedAnswer
 from engine.loop_guard import LOOP_NOTICE, LoopGuard
 from engine.metrics import Timings
@@ -22,6 +22,10 @@ CONTEXT_FULL_NOTICE = (
     " conversation or choose a larger context in the settings."
 )
 INCOMPLETE_NOTICE = "The answer is incomplete: it ended before it had the form that was asked for"
+FORM_NEEDS_BANNED = (
+    "The answer is incomplete: its form needs something here that logit_bias or banned_phrases"
+    " bans."
+)
 MORE_TOKENS = "; allow it more tokens."
 
 
@@ -81,10 +85,21 @@ class Generation:
 
     def pick(self, row: NDArray[np.float32], sampler: Sampler) -> int:
         """The next token from a row of logits. Raises EngineError."""
-        if self._guided is None:
-            return sampler.sample_row(row, self.request)
-        request = self.request
-        return self._guided.pick(row, self._num_left, lambda row: sampler.sample_row(row, request))
+        guided, request = self._guided, self.request
+        if guided is None:
+            return sampler.sample_row(row, request)
+
+        def sample(row: NDArray[np.float32]) -> int:
+            return sampler.sample_row(row, request, is_in_form=guided.is_restricted)
+
+        try:
+            token_id = guided.pick(row, self._num_left, sample)
+        except NoTokenLeft as error:
+            raise GrammarFailed(str(error)) from error
+        # It may have been put there without being drawn, such as the way to an end.
+        if sampler.forbids(token_id, request):
+            raise GrammarFailed(FORM_NEEDS_BANNED)
+        return token_id
 
     def take(self, token_id: int) -> Ending | None:
         """Go on with a sampled token, and with what must follow it. None: the answer goes on."""
@@ -143,6 +158,9 @@ class Generation:
     def _take_forced(self) -> Ending | None:
         """Append what the form leaves no choice about, so that it is computed in one step."""
         if self._guided is None or self.request.options.is_reproducible:
+            return None
+        if self.request.params.logit_bias or self.request.params.banned_phrases:
+            # Whether they leave it is asked of one token at a time.
             return None
         ending = None
         while ending is None and (forced := self._guided.forced(self._num_left)):

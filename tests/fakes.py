@@ -334,7 +334,7 @@ def answer_alone(
 ) -> list[int]:
     """What the fake model answers when nothing else happens."""
     request = Request(list(prompt), params)
-    sampler = Sampler(NUM_TOKENS)
+    sampler = Sampler(ByteTokenizer())
     while request.num_output_tokens < params.max_tokens and request.num_tokens < max_tokens:
         token = sampler.sample_row(logits_after(request.token_ids, looks_back), request)
         if token == END and not params.ignore_eos:

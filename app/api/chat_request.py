@@ -6,36 +6,20 @@ from typing import Any
 
 from app.api.answer_form import FIELDS as FORM_FIELDS
 from app.api.answer_form import read_form
+from app.api.sampling_fields import FIELDS as SAMPLING_FIELDS
+from app.api.sampling_fields import read_sampling
 from app.chat.message import Role
 from app.chat.turns import Turn
-from engine.errors import InvalidParams, UsageError
+from engine.errors import UsageError
 from engine.guided.grammar import Grammar
-from engine.sampling_params import SamplingParams, with_changes
+from engine.sampling_params import MOST_ANSWERS, SamplingParams, with_changes
 
-# Our names, by the name that other programs send.
-SAMPLING_FIELDS: Mapping[str, str] = {
-    "temperature": "temperature",
-    "top_p": "top_p",
-    "top_k": "top_k",
-    "min_p": "min_p",
-    "presence_penalty": "presence_penalty",
-    "frequency_penalty": "frequency_penalty",
-    "repetition_penalty": "repetition_penalty",
-    "repeat_penalty": "repetition_penalty",
-    "seed": "seed",
-    "max_tokens": "max_tokens",
-    "max_completion_tokens": "max_tokens",
-    "ignore_eos": "ignore_eos",
-}
-INTEGERS = frozenset({"top_k", "seed", "max_tokens"})
 # They change nothing about an answer here, so taking them promises nothing.
 HARMLESS = frozenset({"metadata", "store", "service_tier", "safety_identifier"})
 # What a field that we do not have may say, because it is what happens anyway.
 DEFAULTS: Mapping[str, tuple[Any, ...]] = {
-    "n": (1,),
     "logprobs": (False,),
     "top_logprobs": (0,),
-    "logit_bias": ({},),
     "tools": ([],),
     "tool_choice": ("none", "auto"),
     "parallel_tool_calls": (True, False),
@@ -61,6 +45,7 @@ class ChatRequest:
     user: str
     path: tuple[Turn, ...]
     params: SamplingParams
+    num_answers: int
     form: Grammar | None
     is_streamed: bool
     wants_usage: bool
@@ -70,17 +55,11 @@ def read_chat_request(body: object, defaults: SamplingParams) -> ChatRequest:
     """Raises UsageError or InvalidParams; a field that would be ignored is refused by name."""
     if not isinstance(body, dict):
         raise UsageError("The body must be a JSON object.")
-    changes: dict[str, Any] = {}
     for name, value in body.items():
         if value is None or name in HARMLESS or name in _OWN_FIELDS:
             continue
-        if name in SAMPLING_FIELDS:
-            changes[SAMPLING_FIELDS[name]] = _number(name, value)
-        elif value not in DEFAULTS.get(name, ()):
+        if value not in DEFAULTS.get(name, ()):
             raise UsageError(f"The field {name!r} is not supported: leave it out.")
-    stop = body.get("stop")
-    if stop is not None:
-        changes["stop"] = _stop_texts(stop)
     options = body.get("stream_options") or {}
     if not isinstance(options, dict):
         raise UsageError("The field 'stream_options' must be an object.")
@@ -88,30 +67,25 @@ def read_chat_request(body: object, defaults: SamplingParams) -> ChatRequest:
         model=_text(body.get("model") or "", "model"),
         user=_text(body.get("user") or "", "user"),
         path=_path(body.get("messages")),
-        params=with_changes(defaults, changes),
+        params=with_changes(defaults, read_sampling(body)),
+        num_answers=_count(body.get("n")),
         form=read_form(body),
         is_streamed=_flag(body.get("stream"), "stream"),
         wants_usage=_flag(options.get("include_usage"), "include_usage"),
     )
 
 
-_OWN_FIELDS = FORM_FIELDS | {"model", "user", "messages", "stop", "stream", "stream_options"}
+_OWN_FIELDS = (
+    FORM_FIELDS | SAMPLING_FIELDS | {"model", "user", "messages", "n", "stream", "stream_options"}
+)
 
 
-def _number(name: str, value: object) -> int | float | bool:
-    if name == "ignore_eos":
-        return _flag(value, name)
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise InvalidParams(f"{name} must be a number.")
-    try:
-        if SAMPLING_FIELDS[name] not in INTEGERS:
-            return float(value)
-        if value == int(value):
-            return int(value)
-    except (OverflowError, ValueError):
-        pass  # neither finite nor of a size that any control takes
-    kind = "whole number" if SAMPLING_FIELDS[name] in INTEGERS else "number"
-    raise InvalidParams(f"{name} must be a {kind} in its range, got {str(value)[:20]}.")
+def _count(value: object) -> int:
+    if value is None:
+        return 1
+    if type(value) is not int or not 1 <= value <= MOST_ANSWERS:
+        raise UsageError(f"The field 'n' must be a whole number between 1 and {MOST_ANSWERS}.")
+    return value
 
 
 def _flag(value: object, name: str) -> bool:
@@ -126,13 +100,6 @@ def _text(value: object, name: str) -> str:
     if not isinstance(value, str):
         raise UsageError(f"The field {name!r} must be a text.")
     return value
-
-
-def _stop_texts(value: object) -> tuple[str, ...]:
-    texts = [value] if isinstance(value, str) else value
-    if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
-        raise UsageError("The field 'stop' must be a text or a list of texts.")
-    return tuple(texts)
 
 
 def _path(value: object) -> tuple[Turn, ...]:

@@ -12,12 +12,13 @@ from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
+from app.api.answers import Answers
 from app.api.chat_request import ChatRequest, read_chat_request
 from app.api.keys import is_key
 from app.chat.belonging import request_options
 from app.chat.chat_model import ChatModel
+from app.chat.thinking import ThinkingSplitter
 from app.services import Services
-from engine.async_engine import OutputStream
 from engine.errors import (
     EngineDead,
     InglenookError,
@@ -28,7 +29,7 @@ from engine.errors import (
     UsageError,
 )
 from engine.metrics import Timings
-from engine.request import FinishReason
+from engine.request import FinishReason, RequestOutput
 
 INVALID = "invalid_request_error"
 # Ours says more; it stands in `timings.finish`.
@@ -60,12 +61,15 @@ def router(services: Services, key: str) -> APIRouter:
             prompt = await model.prompt(wanted.path, "", time.time())
             guidance = await model.guidance(wanted.form)
             owner = await services.program_user(wanted.user)
-            stream = model.loaded.engine.submit(
-                prompt, wanted.params, request_options(owner), guidance
+            asked = request_options(owner)
+            answers = Answers(
+                lambda params: model.loaded.engine.submit(prompt, params, asked, guidance),
+                wanted.params,
+                wanted.num_answers,
             )
         except InglenookError as error:
             return failed(error)
-        completion = Completion(model, stream, wanted)
+        completion = Completion(model, answers, wanted)
         return EventResponse(completion) if wanted.is_streamed else await completion.whole(request)
 
     @routes.api_route("/{rest:path}", methods=["GET", "POST", "PUT", "PATCH", "DELETE"])
@@ -78,12 +82,62 @@ def router(services: Services, key: str) -> APIRouter:
     return routes
 
 
-class Completion:
-    """One answer in OpenAI's shape. Owned by the task of its HTTP request."""
+class Choice:
+    """One of the answers of a completion, as far as it has come."""
 
-    def __init__(self, model: ChatModel, stream: OutputStream, wanted: ChatRequest) -> None:
-        self.stream = stream
-        self._splitter = model.splitter()
+    def __init__(self, index: int, splitter: ThinkingSplitter) -> None:
+        self.index = index
+        self._splitter = splitter
+        self._content: list[str] = []
+        self._thinking: list[str] = []
+        self.last: RequestOutput | None = None
+        """Its last output, once it has come."""
+
+    def take(self, output: RequestOutput) -> list[dict[str, str]]:
+        """What is new, in the shape of OpenAI's deltas."""
+        pieces = [self._splitter.feed(output.text)]
+        if output.finish_reason is not None:
+            self.last = output
+            pieces.append(self._splitter.finish())
+        deltas = []
+        for thinking, content in pieces:
+            self._thinking.append(thinking)
+            self._content.append(content)
+            if thinking:
+                deltas.append({"reasoning_content": thinking})
+            if content:
+                deltas.append({"content": content})
+        return deltas
+
+    @property
+    def timings(self) -> Timings:
+        assert self.last is not None and self.last.timings is not None
+        return self.last.timings
+
+    @property
+    def finish_reason(self) -> str:
+        assert self.last is not None and self.last.finish_reason is not None
+        return FINISH_REASONS[self.last.finish_reason]
+
+    def as_json(self) -> dict[str, Any]:
+        message: dict[str, Any] = {"role": "assistant", "content": "".join(self._content)}
+        if any(self._thinking):
+            message["reasoning_content"] = "".join(self._thinking)
+        return {
+            "index": self.index,
+            "message": message,
+            "finish_reason": self.finish_reason,
+            "logprobs": None,
+            "timings": self.timings.as_json(),
+        }
+
+
+class Completion:
+    """The answers to one request in OpenAI's shape. Owned by the task of its HTTP request."""
+
+    def __init__(self, model: ChatModel, answers: Answers, wanted: ChatRequest) -> None:
+        self.answers = answers
+        self._choices = [Choice(index, model.splitter()) for index in range(wanted.num_answers)]
         self._wants_usage = wanted.wants_usage
         self._head = {
             "id": f"chatcmpl-{uuid.uuid4().hex}",
@@ -93,72 +147,56 @@ class Completion:
 
     async def events(self) -> AsyncIterator[str]:
         """Server-sent events."""
-        yield self._event({"role": "assistant", "content": ""})
+        for choice in self._choices:
+            yield self._event(choice, {"role": "assistant", "content": ""})
         try:
-            async for output in self.stream:
-                for delta in self._deltas(output.text, output.finish_reason is not None):
-                    yield self._event(delta)
-                if output.finish_reason is not None and output.timings is not None:
-                    yield self._last_event(output.finish_reason, output.timings)
-                    if self._wants_usage:
-                        yield self._usage_event(output.timings)
+            async for number, output in self.answers:
+                choice = self._choices[number]
+                for delta in choice.take(output):
+                    yield self._event(choice, delta)
+                if output.finish_reason is not None:
+                    timings = choice.timings.as_json()
+                    yield self._event(choice, {}, choice.finish_reason, timings=timings)
+            if self._wants_usage and all(choice.last for choice in self._choices):
+                yield self._line({"choices": [], "usage": self._usage()})
         except InglenookError as error:
             yield f"data: {json.dumps(body_of(error))}\n\n"
         yield "data: [DONE]\n\n"
 
     async def whole(self, request: Request) -> Response:
-        """The answer in one piece. A caller that goes away cancels it."""
-        thinking: list[str] = []
-        content: list[str] = []
-        with self.stream as stream, leaving(request, stream.abort):
+        """The answers in one piece. A caller that goes away cancels them."""
+        with self.answers, leaving(request, self.answers.abort):
             try:
-                async for output in stream:
-                    for delta in self._deltas(output.text, output.finish_reason is not None):
-                        content.append(delta.get("content", ""))
-                        thinking.append(delta.get("reasoning_content", ""))
+                async for number, output in self.answers:
+                    self._choices[number].take(output)
             except InglenookError as error:
                 return failed(error)
-        assert output.finish_reason is not None and output.timings is not None
-        message: dict[str, Any] = {"role": "assistant", "content": "".join(content)}
-        if any(thinking):
-            message["reasoning_content"] = "".join(thinking)
-        choice = {
-            "index": 0,
-            "message": message,
-            "finish_reason": FINISH_REASONS[output.finish_reason],
-            "logprobs": None,
-        }
+        # Who has gone away gets those that there are.
+        choices = [choice for choice in self._choices if choice.last is not None]
         return JSONResponse(
             {
                 **self._head,
                 "object": "chat.completion",
-                "choices": [choice],
-                "usage": output.timings.usage(),
-                "timings": output.timings.as_json(),
+                "choices": [choice.as_json() for choice in choices],
+                "usage": self._usage(),
+                "timings": choices[0].timings.as_json(),
             }
         )
 
-    def _deltas(self, text: str, is_last: bool) -> list[dict[str, str]]:
-        pieces = [self._splitter.feed(text)]
-        if is_last:
-            pieces.append(self._splitter.finish())
-        deltas = []
-        for thinking, content in pieces:
-            if thinking:
-                deltas.append({"reasoning_content": thinking})
-            if content:
-                deltas.append({"content": content})
-        return deltas
+    def _usage(self) -> dict[str, Any]:
+        """The prompt counts once."""
+        first, *others = [choice.timings for choice in self._choices if choice.last is not None]
+        num_written = first.completion_tokens + sum(each.completion_tokens for each in others)
+        return first.usage() | {
+            "completion_tokens": num_written,
+            "total_tokens": first.prompt_tokens + num_written,
+        }
 
-    def _event(self, delta: dict[str, str], finish_reason: str | None = None, **more: Any) -> str:
-        choice = {"index": 0, "delta": delta, "finish_reason": finish_reason}
-        return self._line({"choices": [choice], **more})
-
-    def _last_event(self, reason: FinishReason, timings: Timings) -> str:
-        return self._event({}, FINISH_REASONS[reason], timings=timings.as_json())
-
-    def _usage_event(self, timings: Timings) -> str:
-        return self._line({"choices": [], "usage": timings.usage()})
+    def _event(
+        self, choice: Choice, delta: dict[str, str], finish_reason: str | None = None, **more: Any
+    ) -> str:
+        piece = {"index": choice.index, "delta": delta, "finish_reason": finish_reason}
+        return self._line({"choices": [piece], **more})
 
     def _line(self, body: dict[str, Any]) -> str:
         chunk = {**self._head, "object": "chat.completion.chunk", **body}
@@ -170,10 +208,10 @@ class EventResponse(StreamingResponse):
 
     def __init__(self, completion: Completion) -> None:
         super().__init__(completion.events(), media_type="text/event-stream")
-        self._stream = completion.stream
+        self._answers = completion.answers
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        with self._stream:
+        with self._answers:
             await super().__call__(scope, receive, send)
 
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 BENCHES: Mapping[str, str] = {
     "decode": "tokens a second, beside llama.cpp's server; --busy: on a busy machine",
     "batching": "continuous against static batching on mixed lengths",
+    "sampling": "what picking one token costs, beside llama.cpp's samplers",
     "chats": "what the next turn of a conversation waits for, beside a peer; eight workloads",
     "tiers": "processor time for keeping what was read, where it brings nothing",
     "start": "from process start to the first event of the page",

@@ -17,6 +17,7 @@ from app.commands.options import Options
 from app.services import Services
 from engine.async_engine import OutputStream
 from engine.request import RequestOutput
+from engine.sampling_params import for_answer
 
 
 async def generate(services: Services, options: Options, console: Console) -> None:
@@ -29,21 +30,29 @@ async def generate(services: Services, options: Options, console: Console) -> No
     asked = request_options(is_reproducible=options.reproducible)
     guidance = await model.guidance(options.form())
     checker = Checker(guidance)
-    for tried in checker.tries(params):
-        # What may have to be thrown away is not shown as it comes.
-        write = None if options.json or checker.is_needed else console.write
-        with model.loaded.engine.submit(prompt, tried, asked, guidance) as stream:
-            written = await _read(stream, model.splitter(), write)
-        # A pattern of somebody else's may take its time.
-        check = await asyncio.to_thread(checker.check, written.content)
-        if check is None or not check.fault:
-            break
+    results: list[dict[str, Any]] = []
+    # One after the other: the prompt is held after the first, and each can be shown as it comes.
+    for number in range(options.num_answers):
+        if options.num_answers > 1 and not options.json:
+            console.write(f"--- {number + 1} of {options.num_answers} ---\n")
+        for tried in checker.tries(for_answer(params, number)):
+            # What may have to be thrown away is not shown as it comes.
+            write = None if options.json or checker.is_needed else console.write
+            with model.loaded.engine.submit(prompt, tried, asked, guidance) as stream:
+                written = await _read(stream, model.splitter(), write)
+            # A pattern of somebody else's may take its time.
+            check = await asyncio.to_thread(checker.check, written.content)
+            if check is None or not check.fault:
+                break
+        if options.json:
+            results.append(_result(model, written, check))
+            continue
+        console.write((written.content if write is None else "") + "\n")
+        for notice in _notices(model, written, check):
+            console.note(notice)
     if options.json:
-        write_json(console, _result(model, written, check))
-        return
-    console.write((written.content if write is None else "") + "\n")
-    for notice in _notices(model, written, check):
-        console.note(notice)
+        more = {"choices": results} if options.num_answers > 1 else {}
+        write_json(console, results[0] | more)
 
 
 @dataclass(frozen=True, slots=True)

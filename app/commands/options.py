@@ -7,20 +7,6 @@ from typing import Any
 from engine.guided.grammar import Grammar, GrammarKind
 from engine.sampling_params import PRESETS, SamplingParams, with_changes
 
-# The command's word for a control, and what it takes.
-SAMPLING_OPTIONS: Mapping[str, type] = {
-    "temperature": float,
-    "top_k": int,
-    "top_p": float,
-    "min_p": float,
-    "repetition_penalty": float,
-    "presence_penalty": float,
-    "frequency_penalty": float,
-    "penalty_window": int,
-    "max_tokens": int,
-    "seed": int,
-}
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
@@ -46,6 +32,7 @@ class Options:
     """The form of the answer, written in the language that `grammar_kind` names."""
     grammar_examples: tuple[str, ...] = ()
     approximate: bool = False
+    num_answers: int = 1
     sampling: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod

@@ -68,6 +68,11 @@ class GuidedAnswer:
         self._num_vain_looks = 0
 
     @property
+    def is_restricted(self) -> bool:
+        """What comes next is held to the form; it is not while the model thinks."""
+        return self._place is not _Place.THINKING
+
+    @property
     def is_complete(self) -> bool:
         """What is written satisfies the form."""
         return self._place is _Place.FORM and self._matcher.is_accepting

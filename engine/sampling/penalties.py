@@ -7,6 +7,9 @@ from numpy.typing import NDArray
 
 from engine.sampling_params import SamplingParams
 
+# Above it there is only infinity, which would leave no doubt.
+LARGEST = float(np.finfo(np.float32).max)
+
 
 class TokenCounts:
     """How often each token occurs in a span of a growing list; both ends only move forward.
@@ -30,6 +33,12 @@ class TokenCounts:
     def counts(self) -> NDArray[np.intp]:
         """Beside `ids`: how often each occurs; never 0."""
         return self._counts[: len(self._slots)]
+
+    def copy(self) -> "TokenCounts":
+        other = TokenCounts(self._start)
+        other._end, other._slots = self._end, dict(self._slots)
+        other._ids, other._counts = self._ids.copy(), self._counts.copy()
+        return other
 
     def move(self, token_ids: Sequence[int], start: int) -> None:
         """Count from `start` to the end of `token_ids`."""
@@ -63,7 +72,7 @@ class TokenCounts:
 
 
 class Penalties:
-    """Lowers the logits of tokens that were already said. Owned by the sampler, one per request.
+    """Lowers the logits of tokens that were already said. Owned by the state of one request.
 
     Repetition sees prompt and answer, over the last `penalty_window` tokens; frequency and
     presence see the whole answer and nothing else.
@@ -75,22 +84,26 @@ class Penalties:
         self._recent = TokenCounts(max(0, num_tokens - params.penalty_window))
         self._answered = TokenCounts(num_prompt_tokens)
 
-    def apply(self, logits: NDArray[np.float32], token_ids: Sequence[int]) -> NDArray[np.float32]:
-        """A copy of `logits` with the penalties of `token_ids` (prompt and answer) in it."""
+    def copy(self) -> "Penalties":
+        other = Penalties(self._params, self._num_prompt_tokens, 0)
+        other._recent, other._answered = self._recent.copy(), self._answered.copy()
+        return other
+
+    def apply(self, row: NDArray[np.float32], token_ids: Sequence[int]) -> None:
+        """Put the penalties of `token_ids` (prompt and answer) into a row of logits, in place."""
         params = self._params
-        penalised = logits.copy()
         if params.repetition_penalty != 1.0:
             self._recent.move(token_ids, max(0, len(token_ids) - params.penalty_window))
             ids = self._recent.ids
-            values = penalised[ids].astype(np.float64)
+            values = row[ids].astype(np.float64)
             factors = np.where(values > 0, 1 / params.repetition_penalty, params.repetition_penalty)
-            penalised[ids] = values * factors
+            with np.errstate(over="ignore"):
+                row[ids] = np.minimum(values * factors, LARGEST)
         if has_answer_penalty(params):
             self._answered.move(token_ids, self._num_prompt_tokens)
             ids = self._answered.ids
             amounts = params.frequency_penalty * self._answered.counts + params.presence_penalty
-            penalised[ids] = penalised[ids].astype(np.float64) - amounts
-        return penalised
+            row[ids] = row[ids].astype(np.float64) - amounts
 
 
 def has_penalty(params: SamplingParams) -> bool:

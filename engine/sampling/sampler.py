@@ -1,15 +1,17 @@
 """The sampler: a row of logits in, one token id out."""
 
 import logging
-import math
 
 import numpy as np
 from numpy.typing import NDArray
 
 from engine.errors import EngineError
 from engine.request import Request
-from engine.sampling.penalties import Penalties, has_penalty
-from engine.sampling.samplers import draw, min_p, top_k, top_p
+from engine.sampling.chain import Place, Stage, stages
+from engine.sampling.samplers import draw
+from engine.sampling.state import SamplerState
+from engine.sampling.vocabulary import SamplingVocabulary
+from engine.tokenizer import Tokenizer
 
 logger = logging.getLogger(__name__)
 
@@ -17,54 +19,57 @@ logger = logging.getLogger(__name__)
 class Sampler:
     """Picks the next token of each request. Owned by the engine thread.
 
-    It never writes into the logits. Each request has its own generator, so what it draws does not
-    depend on the requests beside it.
+    It never writes into the logits. Each request has a state of its own, with its own generator,
+    so what it draws does not depend on the requests beside it.
     """
 
-    def __init__(self, num_tokens: int) -> None:
-        self._num_tokens = num_tokens
-        self._generators: dict[int, np.random.Generator] = {}
-        self._penalties: dict[int, Penalties] = {}
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        self._vocabulary = SamplingVocabulary(tokenizer)
+        self._states: dict[int, SamplerState] = {}
         self._warned: set[int] = set()
 
-    def sample_row(self, row: NDArray[np.float32], request: Request) -> int:
-        """The next token of one request; `EngineError` when `row` predicts nothing."""
-        params = request.params
-        row = row[: self._num_tokens]
-        if has_penalty(params):
-            row = self._penalties_of(request).apply(row, request.token_ids)
-        # NaN wins an argmax, so the chosen value alone tells whether the row needs a closer look.
-        best = int(row.argmax())
-        if not math.isfinite(row[best]):
-            row = self._usable(row, request)
-            best = int(row.argmax())
-        if params.is_greedy:
-            return best
-        highest = float(row[best])
-        ids = None
-        if 0 < params.top_k < len(row):
-            ids = top_k(row, params.top_k)
-            row = row[ids]
-        if params.top_p < 1.0:
-            kept = top_p(row, params.top_p, highest)
-            ids, row = kept if ids is None else ids[kept], row[kept]
-        if params.min_p > 0.0:
-            kept = min_p(row, params.min_p, highest)
-            ids, row = kept if ids is None else ids[kept], row[kept]
-        index = draw(row, params.temperature, highest, self._generator_of(request))
-        return index if ids is None else int(ids[index])
+    def sample_row(
+        self, row: NDArray[np.float32], request: Request, *, is_in_form: bool = False
+    ) -> int:
+        """The next token of one request; EngineError when `row` predicts nothing, NoTokenLeft
+        when what the request bans leaves nothing. `is_in_form`: what a form forbids is -inf."""
+        row = self.usable(row, request)
+        state = self.state_of(request)
+        place = Place(request.token_ids, request.num_output_tokens, is_in_form)
+        way = stages(row, state, place)
+        stage = before = next(way)
+        for following in way:
+            before, stage = stage, following
+        return _pick(stage, before, state)
+
+    def forbids(self, token_id: int, request: Request) -> bool:
+        """Whether the request bans a token that was not drawn at this place."""
+        return self.state_of(request).forbids(token_id, request.token_ids)
+
+    def state_of(self, request: Request) -> SamplerState:
+        """What is remembered of a request; begun when there is nothing."""
+        state = self._states.get(request.request_id)
+        if state is None:
+            state = SamplerState(
+                request.params, self._vocabulary, request.num_prompt_tokens, request.num_tokens
+            )
+            self._states[request.request_id] = state
+        return state
 
     def forget(self, request_id: int) -> None:
         """Drop what is kept for a request; nothing happens when nothing is kept."""
-        self._generators.pop(request_id, None)
-        self._penalties.pop(request_id, None)
+        self._states.pop(request_id, None)
         self._warned.discard(request_id)
 
-    def _usable(self, row: NDArray[np.float32], request: Request) -> NDArray[np.float32]:
-        """A copy of `row` whose largest logit is finite."""
+    def usable(self, row: NDArray[np.float32], request: Request) -> NDArray[np.float32]:
+        """The columns that are tokens, the largest of them finite, and none that is no number."""
+        row = row[: self._vocabulary.num_tokens]
+        # NaN wins an argmax, so the largest value alone tells whether the row needs a closer look.
+        if np.isfinite(row[row.argmax()]):
+            return row
         certain = np.isposinf(row)
         if certain.any():
-            return np.where(certain, np.float32(0), np.float32(-math.inf))
+            return np.where(certain, np.float32(0), np.float32(-np.inf))
         broken = np.isnan(row)
         if broken.any() and request.request_id not in self._warned:
             self._warned.add(request.request_id)
@@ -74,7 +79,7 @@ class Sampler:
                 np.count_nonzero(broken),
                 len(row),
             )
-        row = np.where(broken, np.float32(-math.inf), row)
+        row = np.where(broken, np.float32(-np.inf), row)
         if np.isneginf(row).all():
             raise EngineError(
                 f"The model computed no usable number for any of its {len(row):,} tokens, so this"
@@ -83,16 +88,16 @@ class Sampler:
             )
         return row
 
-    def _generator_of(self, request: Request) -> np.random.Generator:
-        generator = self._generators.get(request.request_id)
-        if generator is None:
-            generator = np.random.default_rng(request.params.seed)
-            self._generators[request.request_id] = generator
-        return generator
 
-    def _penalties_of(self, request: Request) -> Penalties:
-        penalties = self._penalties.get(request.request_id)
-        if penalties is None:
-            penalties = Penalties(request.params, request.num_prompt_tokens, request.num_tokens)
-            self._penalties[request.request_id] = penalties
-        return penalties
+def _pick(stage: Stage, before: Stage, state: SamplerState) -> int:
+    """Draw from the last stage, and let the state know what it must remember."""
+    candidates = stage.candidates
+    if stage.is_settled:
+        return candidates.token(0)
+    index = draw(candidates, state.generator)
+    if stage.name == "mirostat" and state.mirostat is not None:
+        state.mirostat.observe(float(candidates.probabilities()[index]))
+    elif stage.name == "adaptive_p" and state.adaptive is not None:
+        # The same tokens, with the probabilities that they really had.
+        state.adaptive.observe(float(before.candidates.probabilities()[index]))
+    return candidates.token(index)

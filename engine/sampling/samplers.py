@@ -1,30 +1,35 @@
-"""The filters that decide which tokens stay in the draw, and the draw itself.
+"""The filters of every day, top-k, top-p and min-p, and the draw itself.
 
-Every filter takes a vector of logits, a whole row or what an earlier filter left of it, and gives
-the ascending indices it keeps; the largest logit is always among them. Equal logits keep the lower
-index. No filter sorts a whole row when a threshold can spare it, and no shortcut changes a result.
+Every filter takes candidates and gives the ascending indices that it keeps; the largest logit is
+among them. Equal logits keep the lower index. No filter sorts all of a long row when a threshold
+can spare it, and no shortcut changes a result.
 """
 
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
-Logits = NDArray[np.float32]
-Indices = NDArray[np.intp]
+from engine.sampling.candidates import Candidates, Indices, Logits
+from engine.sampling.mass import index_of_mass
 
 # A row is folded this often for a threshold: 64 was quickest at 262k tokens, 32 to 128 at 49k.
 NUM_FOLDS = 64
 
 # From this length on, top-p looks for its end near the maximum before it sorts everything.
 LONG = 4096
+# How far from the maximum, in nats. Where more than a part of the row is near, it is not worth it.
+DEPTHS = (4.0, 10.0)
+NEAR_PART = 8
 
-# How far float32 may put the mass of a row from its float64 value, with a wide margin.
+# How far float32 may put the mass of a row from its float64 value, with a wide margin, as long as
+# the temperature itself is no tiny number.
 MASS_ERROR = 1e-5
+LEAST_TEMPERATURE = 1e-6
 
 
-def top_k(logits: Logits, k: int) -> Indices:
+def top_k(candidates: Candidates, k: int) -> Indices:
     """The `k` largest; all of them when there are fewer."""
+    logits = candidates.logits
     if k >= len(logits):
         return np.arange(len(logits))
     width = len(logits) // NUM_FOLDS
@@ -38,54 +43,60 @@ def top_k(logits: Logits, k: int) -> Indices:
     return near[_largest(values, np.partition(values, len(near) - k)[len(near) - k], k)]
 
 
-def top_p(logits: Logits, p: float, highest: float) -> Indices:
-    """The fewest largest logits that hold the share `p` of the probability; at least one.
-
-    `highest` is the largest of `logits`.
-    """
+def top_p(candidates: Candidates, p: float) -> Indices:
+    """The fewest largest logits that hold the share `p` of the probability; at least one."""
+    logits = candidates.logits
     if len(logits) >= LONG:
-        with np.errstate(over="ignore"):
-            shifted = logits - np.float32(highest)
-        total = float(np.exp(shifted, out=shifted).sum(dtype=np.float64))
-        least, most = (p - MASS_ERROR) * total, (p + MASS_ERROR) * total
-        for depth in (4.0, 10.0):
-            values = _descending(logits[logits >= np.float32(highest - depth)])
-            masses = np.cumsum(np.exp(values - highest))
-            first, last = np.searchsorted(masses, (least, most))
-            # Only when the error cannot move the end, and the end lies among these.
-            if first == last < len(values):
-                return _largest(logits, np.float32(values[first]), int(first) + 1)
-    values = _descending(logits)
-    masses = np.cumsum(np.exp(values - highest))
-    count = min(int(np.searchsorted(masses, p * masses[-1])) + 1, len(values))
-    return _largest(logits, np.float32(values[count - 1]), count)
+        near = _last_near(candidates, p)
+        if near is not None:
+            return _largest(logits, *near)
+    # Descending, and not seen from the end of ascending ones, which is slow to compute with.
+    values = np.sort(np.negative(logits))
+    np.negative(values, out=values)
+    weights = Candidates(values, None, candidates.highest, candidates.temperature).weights()
+    last = min(index_of_mass(weights, p, must_exceed=False), len(values) - 1)
+    return _largest(logits, values[last], last + 1)
 
 
-def min_p(logits: Logits, share: float, highest: float) -> Indices:
-    """Those with at least `share` of the probability of the most likely one.
-
-    `highest` is the largest of `logits`; `share` is above 0.
-    """
-    exact = highest + math.log(share)
+def min_p(candidates: Candidates, share: float) -> Indices:
+    """Those with at least `share` (above 0) of the probability of the most likely one."""
+    exact = candidates.highest + math.log(share) * candidates.temperature
     floor = np.float32(exact)
     if float(floor) < exact:
         floor = np.nextafter(floor, np.float32(math.inf))
-    return np.flatnonzero(logits >= floor)
+    return np.flatnonzero(candidates.logits >= floor)
 
 
-def draw(logits: Logits, temperature: float, highest: float, generator: np.random.Generator) -> int:
-    """An index, drawn with the probabilities that `temperature` (above 0) gives."""
-    # The bound keeps a quotient finite however small the temperature.
-    scaled = (logits.astype(np.float64) - highest) / max(temperature, 1e-100)
-    masses = np.cumsum(np.exp(scaled, out=scaled))
-    # At most 1 - 2^-53 is drawn, and that share of a float64 never rounds up to the whole: the
-    # first mass above the point exists, and it belongs to a token with a probability.
-    point = generator.random() * float(masses[-1])
-    return int(np.searchsorted(masses, point, side="right"))
+def draw(candidates: Candidates, generator: np.random.Generator) -> int:
+    """An index, drawn with the probabilities that the temperature gives."""
+    # At most 1 - 2^-53 is drawn, and that share of a float64 never rounds up to the whole: there is
+    # a sum above it, and it belongs to a token with a probability.
+    return index_of_mass(candidates.weights(), generator.random())
 
 
-def _descending(logits: Logits) -> NDArray[np.float64]:
-    return np.sort(logits)[::-1].astype(np.float64)
+def _last_near(candidates: Candidates, p: float) -> tuple[np.float32, int] | None:
+    """The smallest logit that top-p keeps and how many it keeps, from the logits near the maximum.
+    None: they are not enough, or float32 cannot tell."""
+    logits, highest, bound = candidates.logits, candidates.highest, candidates.bound
+    if bound < LEAST_TEMPERATURE:
+        return None
+    with np.errstate(over="ignore"):
+        shifted = logits - np.float32(highest)
+        if bound != 1.0:
+            shifted /= np.float32(bound)
+    total = float(np.exp(shifted, out=shifted).sum(dtype=np.float64))
+    least, most = (p - MASS_ERROR) * total, (p + MASS_ERROR) * total
+    for depth in DEPTHS:
+        is_near = logits >= np.float32(highest - depth * bound)
+        if NEAR_PART * np.count_nonzero(is_near) > len(logits):
+            return None
+        values = np.sort(logits[is_near])[::-1]
+        weights = np.exp((values.astype(np.float64) - highest) / bound)
+        first, last = np.searchsorted(np.cumsum(weights), (least, most))
+        # Only when the error cannot move the end, and the end lies among these.
+        if first == last < len(values):
+            return values[first], int(first) + 1
+    return None
 
 
 def _largest(logits: Logits, smallest: np.float32, count: int) -> Indices:

@@ -61,6 +61,12 @@ def test_every_control_arrives_under_its_name_and_its_other_names() -> None:
     assert wanted.is_streamed and wanted.wants_usage
 
 
+def test_the_number_of_answers_is_apart_from_how_each_is_picked() -> None:
+    wanted = read_chat_request(body(n=3), DEFAULTS)
+    assert (wanted.num_answers, wanted.params) == (3, DEFAULTS)
+    assert read_chat_request(body(), DEFAULTS).num_answers == 1
+
+
 def test_what_changes_nothing_may_be_said() -> None:
     fields = {
         "user": "me",
@@ -80,7 +86,12 @@ def test_what_changes_nothing_may_be_said() -> None:
     ("name", "value"),
     [
         ("temprature", 1),
-        ("n", 2),
+        ("n", 0),
+        ("n", 33),
+        ("n", "2"),
+        ("ignore_eos", 1),
+        ("samplers", "kpm"),
+        ("bad_words", 5),
         ("logprobs", True),
         ("tools", [{"type": "function"}]),
         ("best_of", 3),
@@ -113,7 +124,7 @@ def test_a_field_that_would_be_ignored_is_refused_by_name(name: str, value: Any)
         ("max_tokens", "Infinity"),
         ("max_tokens", "0"),
         ("seed", "1e300"),
-        ("seed", "-1"),
+        ("seed", "-2"),
         ("presence_penalty", "[]"),
     ],
 )

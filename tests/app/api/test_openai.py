@@ -382,3 +382,41 @@ async def test_a_user_that_cannot_be_noted_is_answered_all_the_same(
     monkeypatch.setattr(client.services.programs, "note", refuse)
     client.engine.script = "Hi"
     assert (await client.ask(user="ann")).status_code == 200
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+async def test_several_answers_are_choices_with_their_numbers(
+    client: Client, streamed: bool
+) -> None:
+    asking = asyncio.create_task(
+        client.ask(n=3, seed=4, stream=streamed, stream_options={"include_usage": True})
+    )
+    (await client.stream(0)).write("one")
+    for number in (2, 1):
+        stream = await client.stream(number)
+        assert (stream.params.seed, stream.prompt) == (4 + number, client.engine.streams[0].prompt)
+        stream.end(f"answer {number}", FinishReason.LENGTH)
+    client.engine.streams[0].end(" more")
+    response = await asking
+    if streamed:
+        *pieces, last = events(response)
+        texts = ["", "", ""]
+        for piece in pieces:
+            (choice,) = piece["choices"]
+            texts[choice["index"]] += choice["delta"].get("content", "")
+        usage = last["usage"]
+    else:
+        choices = response.json()["choices"]
+        assert [each["index"] for each in choices] == [0, 1, 2]
+        assert [each["finish_reason"] for each in choices] == ["stop", "length", "length"]
+        texts = [each["message"]["content"] for each in choices]
+        usage = response.json()["usage"]
+    assert texts == ["one more", "answer 1", "answer 2"]
+    assert usage["completion_tokens"] == len("".join(texts))
+    assert usage["total_tokens"] == usage["prompt_tokens"] + usage["completion_tokens"]
+
+
+async def test_a_token_that_the_model_does_not_have_is_refused(client: Client) -> None:
+    response = await client.ask(logit_bias={"5": 200})
+    assert response.status_code == 400
+    assert "between -100 and 100" in response.json()["error"]["message"]

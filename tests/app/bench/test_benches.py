@@ -17,6 +17,7 @@ SMALL = {
     "batching": "--requests 2 --longest 3 --pairs 1 --minutes 0 --context 2048",
     "chats": "--only W1 --turns 2 --pairs 2 --tokens 4 --context 512",
     "tiers": "--first 40 --more 20 --answer 3 --turns 2 --pairs 1 --minutes 0 --context 1024",
+    "sampling": "--tokens 600 --pairs 1 --minutes 0",
     "start": "--pairs 1 --minutes 0",
 }
 

@@ -75,6 +75,16 @@ async def test_controls_and_presets_reach_the_engine(services: FakeModelServices
     assert (params.seed, params.stop) == (3, ("a",))
 
 
+async def test_several_answers_come_one_after_the_other(services: FakeModelServices) -> None:
+    console = await generate(services, num_answers=2, sampling={"seed": 3})
+    assert console.out == "--- 1 of 2 ---\nGood day 🙂\n--- 2 of 2 ---\nGood day 🙂\n"
+    assert [stream.params.seed for stream in services.engine.streams] == [3, 4]
+    result = (await generate(services, num_answers=3, json=True)).json()
+    assert [each["text"] for each in result["choices"]] == ["Good day 🙂"] * 3
+    assert (result["text"], result["finish_reason"]) == ("Good day 🙂", "stop")
+    assert "choices" not in (await generate(services, json=True)).json()
+
+
 async def test_a_system_prompt_reaches_the_model(services: FakeModelServices) -> None:
     await generate(services, system="Speak like a pirate.")
     tokenizer = (await services.chat_model()).loaded.tokenizer

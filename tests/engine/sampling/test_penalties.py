@@ -21,25 +21,31 @@ def penalised_slowly(logits, tokens, num_prompt, params):
     return result
 
 
+def penalised(penalties, logits, tokens):
+    row = np.float32(logits)
+    penalties.apply(row, tokens)
+    return row
+
+
 def test_repetition_comes_first_then_frequency_and_presence():
     params = SamplingParams(
         repetition_penalty=1.3, frequency_penalty=0.2, presence_penalty=0.5, penalty_window=64
     )
-    penalised = Penalties(params, 0, 4).apply(np.float32([2, -1, 0.5, 0, 1]), [0, 0, 1, 3])
-    assert penalised == pytest.approx([2 / 1.3 - 0.9, -2.0, 0.5, -0.7, 1.0], abs=1e-6)
+    row = penalised(Penalties(params, 0, 4), [2, -1, 0.5, 0, 1], [0, 0, 1, 3])
+    assert row == pytest.approx([2 / 1.3 - 0.9, -2.0, 0.5, -0.7, 1.0], abs=1e-6)
 
 
 def test_the_prompt_counts_for_repetition_only():
-    logits = np.float32([2, 2])
+    logits = [2, 2]
     repetition = Penalties(SamplingParams(repetition_penalty=2.0), 1, 1)
-    assert repetition.apply(logits, [0]).tolist() == [1, 2]
+    assert penalised(repetition, logits, [0]).tolist() == [1, 2]
     others = SamplingParams(frequency_penalty=1.0, presence_penalty=1.0)
-    assert Penalties(others, 1, 1).apply(logits, [0]).tolist() == [2, 2]
+    assert penalised(Penalties(others, 1, 1), logits, [0]).tolist() == [2, 2]
 
 
 def test_a_window_of_zero_sees_nothing():
     params = SamplingParams(repetition_penalty=2.0, penalty_window=0)
-    assert Penalties(params, 1, 2).apply(np.float32([2, 2]), [0, 1]).tolist() == [2, 2]
+    assert penalised(Penalties(params, 1, 2), [2, 2], [0, 1]).tolist() == [2, 2]
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -57,10 +63,8 @@ def test_following_the_tokens_gives_what_recounting_gives(seed):
     penalties = Penalties(params, num_prompt, len(tokens))
     for _ in range(60):
         logits = (generator.standard_normal(num_tokens) * 3).astype(np.float32)
-        before = logits.copy()
         expected = penalised_slowly(logits, tokens, num_prompt, params)
-        assert penalties.apply(logits, tokens) == pytest.approx(expected, abs=1e-4)
-        assert np.array_equal(logits, before)
+        assert penalised(penalties, logits, tokens) == pytest.approx(expected, abs=1e-4)
         tokens.extend(generator.integers(0, num_tokens, int(generator.integers(1, 4))).tolist())
 
 

@@ -10,6 +10,7 @@ from engine.errors import EngineError
 from engine.request import Request
 from engine.sampling.sampler import Sampler
 from engine.sampling_params import SamplingParams
+from tests.engine.sampling.rows import Letters
 
 NAN = math.nan
 INF = math.inf
@@ -47,7 +48,7 @@ def generate(sampler, own, steps, others=(), seed=3):
 def drawn(row, draws=300, **params):
     """Which tokens come out of many draws."""
     logits = np.float32([row])
-    sampler, own = Sampler(len(row)), request(seed=5, **params)
+    sampler, own = Sampler(Letters(len(row))), request(seed=5, **params)
     return {sample(sampler, logits, [own])[0] for _ in range(draws)}
 
 
@@ -57,8 +58,10 @@ def test_temperature_zero_takes_the_largest_and_of_equals_the_first():
 
 def test_penalties_count_before_the_greedy_choice():
     logits = np.float32([[2.0, 1.9]])
-    assert sample(Sampler(2), logits, [request(temperature=0.0)]) == [0]
-    assert sample(Sampler(2), logits, [request(temperature=0.0, repetition_penalty=1.5)]) == [1]
+    assert sample(Sampler(Letters(2)), logits, [request(temperature=0.0)]) == [0]
+    assert sample(
+        Sampler(Letters(2)), logits, [request(temperature=0.0, repetition_penalty=1.5)]
+    ) == [1]
 
 
 def test_temperature_comes_after_the_filters():
@@ -102,7 +105,7 @@ def test_default_filters_agree_with_the_slow_definition():
 
 def test_columns_beyond_the_vocabulary_are_not_tokens():
     logits = np.float32([[1, 2, 9]])
-    assert sample(Sampler(2), logits, [request(temperature=0.0)]) == [1]
+    assert sample(Sampler(Letters(2)), logits, [request(temperature=0.0)]) == [1]
 
 
 @pytest.mark.parametrize("temperature", [0.0, 1.0])
@@ -125,13 +128,13 @@ def test_plus_infinity_leaves_only_those_tokens(temperature):
 def test_a_row_without_any_number_is_an_error_and_never_token_zero(row, temperature, penalty):
     own = request(temperature=temperature, repetition_penalty=penalty)
     with pytest.raises(EngineError, match="no usable number for any of its 4 tokens"):
-        sample(Sampler(4), np.float32([row]), [own])
+        sample(Sampler(Letters(4)), np.float32([row]), [own])
 
 
 def test_broken_numbers_stay_broken_under_penalties():
     logits = np.float32([[NAN, 1.0, -INF]])
     own = request([0, 2], temperature=0.0, repetition_penalty=1.5)
-    assert sample(Sampler(3), logits, [own]) == [1]
+    assert sample(Sampler(Letters(3)), logits, [own]) == [1]
 
 
 def test_the_logits_are_left_as_they_were():
@@ -148,27 +151,27 @@ def test_the_logits_are_left_as_they_were():
         request(),
     ]
     before = logits.copy()
-    sample(Sampler(300), logits, requests)
+    sample(Sampler(Letters(300)), logits, requests)
     assert np.array_equal(logits, before, equal_nan=True)
 
 
 @pytest.mark.parametrize("penalty", [1.0, 1.2])
 def test_a_seed_gives_the_same_tokens_alone_and_beside_others(penalty):
     own = {"seed": 42, "temperature": 1.5, "repetition_penalty": penalty}
-    alone = generate(Sampler(300), request(**own), 30)
+    alone = generate(Sampler(Letters(300)), request(**own), 30)
     others = [request(seed=42), request(), request(temperature=0.0)]
-    assert generate(Sampler(300), request(**own), 30, others) == alone
-    assert generate(Sampler(300), request(**own | {"seed": 43}), 30) != alone
+    assert generate(Sampler(Letters(300)), request(**own), 30, others) == alone
+    assert generate(Sampler(Letters(300)), request(**own | {"seed": 43}), 30) != alone
 
 
 def test_without_a_seed_two_requests_differ():
-    sampler = Sampler(300)
+    sampler = Sampler(Letters(300))
     own = {"temperature": 2.0, **PLAIN}
     assert generate(sampler, request(**own), 30) != generate(sampler, request(**own), 30)
 
 
 def test_a_forgotten_request_starts_anew():
-    sampler, own = Sampler(300), request(seed=1, temperature=2.0, repetition_penalty=1.2)
+    sampler, own = Sampler(Letters(300)), request(seed=1, temperature=2.0, repetition_penalty=1.2)
     first = generate(sampler, own, 10)
     sampler.forget(own.request_id)
     sampler.forget(own.request_id)
