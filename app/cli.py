@@ -25,6 +25,7 @@ from app.paths import Paths
 from app.services import Services
 from engine.errors import InglenookError, UsageError
 from engine.guided.grammar import GrammarKind
+from engine.logprobs import MOST_ALTERNATIVES
 from engine.sampling_params import MOST_ANSWERS
 from grammars.catalog import FormFileError, forms_in, ready_forms
 
@@ -104,6 +105,8 @@ def options_of(parsed: argparse.Namespace) -> Options:
         values |= form_of(values)
         if values["text"] == "-":
             values["text"] = read_standard_input()
+        if "logprobs" in values and not values.get("json"):
+            raise UsageError("--logprobs needs --json: likelihoods stand in the JSON object.")
         if not values["text"].strip():
             raise UsageError("There is nothing to answer: give a text, or - and a text to read.")
     if values.get("file"):
@@ -219,6 +222,12 @@ def add_generate(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="so many answers, one after the other; with a seed each has the next one",
     )
+    parser.add_argument(
+        "--logprobs",
+        type=num_alternatives,
+        metavar="N",
+        help="with --json: how likely each token was, and N others at its place",
+    )
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--schema", metavar="FILE", help="answer in JSON that satisfies this schema")
     form.add_argument(
@@ -278,6 +287,15 @@ def num_answers(text: str) -> int:
     number = int(text)
     if not 1 <= number <= MOST_ANSWERS:
         raise argparse.ArgumentTypeError(f"between 1 and {MOST_ANSWERS} answers, not {number}")
+    return number
+
+
+def num_alternatives(text: str) -> int:
+    number = int(text)
+    if not 0 <= number <= MOST_ALTERNATIVES:
+        raise argparse.ArgumentTypeError(
+            f"between 0 and {MOST_ALTERNATIVES} alternatives, not {number}"
+        )
     return number
 
 

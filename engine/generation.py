@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import perf_counter
 
 import numpy as np
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from engine.detokenizer import Detokenizer
 from engine.errors import GrammarFailed, NoTokenLeft
 from engine.guided.answer import GuidedAnswer
+from engine.logprobs import TokenChoice, choice_of
 from engine.loop_guard import LOOP_NOTICE, LoopGuard
 from engine.metrics import Timings
 from engine.request import FinishReason, Request, RequestOutput
@@ -63,6 +64,8 @@ class Generation:
         # Not given to the reader yet.
         self._texts: list[str] = []
         self._token_ids: list[int] = []
+        self._choices: list[TokenChoice] = []
+        self._choice: TokenChoice | None = None
         self._num_forced = self._num_drafted = self._num_accepted = 0
         self._begin_form()
 
@@ -87,9 +90,14 @@ class Generation:
         """The next token from a row of logits. Raises EngineError."""
         guided, request = self._guided, self.request
         if guided is None:
-            return sampler.sample_row(row, request)
+            token_id = sampler.sample_row(row, request)
+            self._note_choice(row, token_id, sampler)
+            return token_id
+        allowed: NDArray[np.float32] | None = None
 
         def sample(row: NDArray[np.float32]) -> int:
+            nonlocal allowed
+            allowed = row
             return sampler.sample_row(row, request, is_in_form=guided.is_restricted)
 
         try:
@@ -99,7 +107,20 @@ class Generation:
         # It may have been put there without being drawn, such as the way to an end.
         if sampler.forbids(token_id, request):
             raise GrammarFailed(FORM_NEEDS_BANNED)
+        self._note_choice(row, token_id, sampler, allowed)
         return token_id
+
+    def _note_choice(
+        self,
+        row: NDArray[np.float32],
+        token_id: int,
+        sampler: Sampler,
+        allowed: NDArray[np.float32] | None = None,
+    ) -> None:
+        num_alternatives = self.request.options.num_logprobs
+        if num_alternatives is not None:
+            usable = sampler.usable(row, self.request)
+            self._choice = choice_of(usable, token_id, num_alternatives, allowed)
 
     def take(self, token_id: int) -> Ending | None:
         """Go on with a sampled token, and with what must follow it. None: the answer goes on."""
@@ -125,22 +146,24 @@ class Generation:
 
     def output(self) -> RequestOutput:
         """What has come since the last output."""
-        text, token_ids = self._given()
-        return RequestOutput(
+        output = RequestOutput(
             self.request.request_id,
-            text,
-            token_ids,
+            "".join(self._texts),
+            tuple(self._token_ids),
+            tuple(self._choices),
             num_prompt_tokens_read=self._num_prompt_tokens_read,
         )
+        self._texts.clear()
+        self._token_ids.clear()
+        self._choices.clear()
+        return output
 
     def finish(self, ending: Ending) -> RequestOutput:
         """The last output, with whatever text was held back."""
-        text, token_ids = self._given()
-        return RequestOutput(
-            self.request.request_id,
-            text + self._detokenizer.finish(),
-            token_ids,
-            num_prompt_tokens_read=self._num_prompt_tokens_read,
+        output = self.output()
+        return replace(
+            output,
+            text=output.text + self._detokenizer.finish(),
             finish_reason=ending.reason,
             timings=self._timings(ending),
             notice=ending.notice,
@@ -152,12 +175,16 @@ class Generation:
             self._guided.accept(token_id)
         self.request.token_ids.append(token_id)
         self._token_ids.append(token_id)
+        if self._choice is not None:
+            self._choices.append(self._choice)
         self._texts.append(self._detokenizer.feed(token_id))
         return self._ending_after(token_id)
 
     def _take_forced(self) -> Ending | None:
         """Append what the form leaves no choice about, so that it is computed in one step."""
-        if self._guided is None or self.request.options.is_reproducible:
+        options = self.request.options
+        is_looked_at = options.is_reproducible or options.num_logprobs is not None
+        if self._guided is None or is_looked_at:
             return None
         if self.request.params.logit_bias or self.request.params.banned_phrases:
             # Whether they leave it is asked of one token at a time.
@@ -170,13 +197,6 @@ class Generation:
                 if ending is not None:
                     break
         return ending
-
-    def _given(self) -> tuple[str, tuple[int, ...]]:
-        """Text and tokens that were in no output yet; now they are."""
-        given = "".join(self._texts), tuple(self._token_ids)
-        self._texts.clear()
-        self._token_ids.clear()
-        return given
 
     @property
     def _num_left(self) -> int:

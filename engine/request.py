@@ -6,6 +6,7 @@ from itertools import count
 
 from engine.guided.answer import Guidance
 from engine.kv.segment import NOBODY, Belonging
+from engine.logprobs import TokenChoice
 from engine.metrics import Timings
 from engine.sampling_params import SamplingParams
 
@@ -56,6 +57,9 @@ class RequestOptions:
     is_reproducible: bool = False
     """The same prompt gives the same bits, whatever is held and whoever else runs: it is computed
     alone and in pieces on a fixed grid."""
+    num_logprobs: int | None = None
+    """Each output says how likely its tokens were, and so many alternatives of each. Then no token
+    comes without having been looked at."""
 
     @property
     def is_in_background(self) -> bool:
@@ -145,12 +149,14 @@ class RequestOutput:
 
     `token_ids` are the generated ids since the previous output, without an end token; their text
     may come later than they do, when a character or a possible stop text is incomplete.
-    `num_prompt_tokens_read` grows while the prompt is read.
+    `num_prompt_tokens_read` grows while the prompt is read. `choices` stand beside `token_ids`
+    where the request asks for them.
     """
 
     request_id: int
     text: str = ""
     token_ids: tuple[int, ...] = ()
+    choices: tuple[TokenChoice, ...] = ()
     num_prompt_tokens_read: int = 0
     finish_reason: FinishReason | None = None
     timings: Timings | None = None

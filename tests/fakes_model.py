@@ -16,6 +16,7 @@ from engine.guided.answer import Guidance
 from engine.guided.compiler import GrammarCompiler
 from engine.kv.store import KVUsage
 from engine.loading import LoadedModel
+from engine.logprobs import TokenChoice
 from engine.metrics import Timings
 from engine.request import FinishReason, RequestOptions, RequestOutput
 from engine.sampling_params import SamplingParams
@@ -50,11 +51,11 @@ class FakeStream:
         """So much of the prompt is read."""
         self._outputs.put_nowait(RequestOutput(0, num_prompt_tokens_read=num_tokens))
 
-    def write(self, text: str) -> None:
+    def write(self, text: str, choices: tuple[TokenChoice, ...] = ()) -> None:
         """One output, with a token for each byte."""
         token_ids = tuple(text.encode())
         self._outputs.put_nowait(
-            RequestOutput(0, text, token_ids, num_prompt_tokens_read=len(self.prompt))
+            RequestOutput(0, text, token_ids, choices, num_prompt_tokens_read=len(self.prompt))
         )
         self.token_ids += token_ids
 

@@ -12,14 +12,13 @@ from app.chat.message import Role
 from app.chat.turns import Turn
 from engine.errors import UsageError
 from engine.guided.grammar import Grammar
+from engine.logprobs import MOST_ALTERNATIVES
 from engine.sampling_params import MOST_ANSWERS, SamplingParams, with_changes
 
 # They change nothing about an answer here, so taking them promises nothing.
 HARMLESS = frozenset({"metadata", "store", "service_tier", "safety_identifier"})
 # What a field that we do not have may say, because it is what happens anyway.
 DEFAULTS: Mapping[str, tuple[Any, ...]] = {
-    "logprobs": (False,),
-    "top_logprobs": (0,),
     "tools": ([],),
     "tool_choice": ("none", "auto"),
     "parallel_tool_calls": (True, False),
@@ -46,6 +45,8 @@ class ChatRequest:
     path: tuple[Turn, ...]
     params: SamplingParams
     num_answers: int
+    num_logprobs: int | None
+    """So many alternatives of each token are told; None: nothing about likelihoods."""
     form: Grammar | None
     is_streamed: bool
     wants_usage: bool
@@ -69,6 +70,7 @@ def read_chat_request(body: object, defaults: SamplingParams) -> ChatRequest:
         path=_path(body.get("messages")),
         params=with_changes(defaults, read_sampling(body)),
         num_answers=_count(body.get("n")),
+        num_logprobs=_num_logprobs(body),
         form=read_form(body),
         is_streamed=_flag(body.get("stream"), "stream"),
         wants_usage=_flag(options.get("include_usage"), "include_usage"),
@@ -76,8 +78,25 @@ def read_chat_request(body: object, defaults: SamplingParams) -> ChatRequest:
 
 
 _OWN_FIELDS = (
-    FORM_FIELDS | SAMPLING_FIELDS | {"model", "user", "messages", "n", "stream", "stream_options"}
+    FORM_FIELDS
+    | SAMPLING_FIELDS
+    | {"model", "user", "messages", "n", "stream", "stream_options", "logprobs", "top_logprobs"}
 )
+
+
+def _num_logprobs(body: Mapping[str, Any]) -> int | None:
+    num = body.get("top_logprobs")
+    if num is None:
+        num = 0
+    if type(num) is not int or not 0 <= num <= MOST_ALTERNATIVES:
+        raise UsageError(
+            f"The field 'top_logprobs' must be a whole number between 0 and {MOST_ALTERNATIVES}."
+        )
+    if _flag(body.get("logprobs"), "logprobs"):
+        return num
+    if num:
+        raise UsageError("The field 'top_logprobs' needs 'logprobs': true.")
+    return None
 
 
 def _count(value: object) -> int:

@@ -17,6 +17,7 @@ from app.api.chat_request import ChatRequest, read_chat_request
 from app.api.keys import is_key
 from app.chat.belonging import request_options
 from app.chat.chat_model import ChatModel
+from app.chat.logprobs import choices_as_json
 from app.chat.thinking import ThinkingSplitter
 from app.services import Services
 from engine.errors import (
@@ -30,6 +31,7 @@ from engine.errors import (
 )
 from engine.metrics import Timings
 from engine.request import FinishReason, RequestOutput
+from engine.tokenizer import Tokenizer
 
 INVALID = "invalid_request_error"
 # Ours says more; it stands in `timings.finish`.
@@ -61,7 +63,7 @@ def router(services: Services, key: str) -> APIRouter:
             prompt = await model.prompt(wanted.path, "", time.time())
             guidance = await model.guidance(wanted.form)
             owner = await services.program_user(wanted.user)
-            asked = request_options(owner)
+            asked = request_options(owner, num_logprobs=wanted.num_logprobs)
             answers = Answers(
                 lambda params: model.loaded.engine.submit(prompt, params, asked, guidance),
                 wanted.params,
@@ -85,9 +87,12 @@ def router(services: Services, key: str) -> APIRouter:
 class Choice:
     """One of the answers of a completion, as far as it has come."""
 
-    def __init__(self, index: int, splitter: ThinkingSplitter) -> None:
+    def __init__(self, index: int, splitter: ThinkingSplitter, tokenizer: Tokenizer) -> None:
         self.index = index
         self._splitter = splitter
+        self._tokenizer = tokenizer
+        self._logprobs: list[dict[str, Any]] = []
+        self._num_told = 0
         self._content: list[str] = []
         self._thinking: list[str] = []
         self.last: RequestOutput | None = None
@@ -95,6 +100,7 @@ class Choice:
 
     def take(self, output: RequestOutput) -> list[dict[str, str]]:
         """What is new, in the shape of OpenAI's deltas."""
+        self._logprobs += choices_as_json(output.choices, self._tokenizer)
         pieces = [self._splitter.feed(output.text)]
         if output.finish_reason is not None:
             self.last = output
@@ -108,6 +114,12 @@ class Choice:
             if content:
                 deltas.append({"content": content})
         return deltas
+
+    def new_logprobs(self) -> dict[str, Any] | None:
+        """Of the tokens that came since the last call."""
+        new = self._logprobs[self._num_told :]
+        self._num_told = len(self._logprobs)
+        return {"content": new} if new else None
 
     @property
     def timings(self) -> Timings:
@@ -127,7 +139,7 @@ class Choice:
             "index": self.index,
             "message": message,
             "finish_reason": self.finish_reason,
-            "logprobs": None,
+            "logprobs": {"content": self._logprobs} if self._logprobs else None,
             "timings": self.timings.as_json(),
         }
 
@@ -137,7 +149,10 @@ class Completion:
 
     def __init__(self, model: ChatModel, answers: Answers, wanted: ChatRequest) -> None:
         self.answers = answers
-        self._choices = [Choice(index, model.splitter()) for index in range(wanted.num_answers)]
+        tokenizer = model.loaded.tokenizer
+        self._choices = [
+            Choice(index, model.splitter(), tokenizer) for index in range(wanted.num_answers)
+        ]
         self._wants_usage = wanted.wants_usage
         self._head = {
             "id": f"chatcmpl-{uuid.uuid4().hex}",
@@ -195,7 +210,13 @@ class Completion:
     def _event(
         self, choice: Choice, delta: dict[str, str], finish_reason: str | None = None, **more: Any
     ) -> str:
-        piece = {"index": choice.index, "delta": delta, "finish_reason": finish_reason}
+        piece: dict[str, Any] = {
+            "index": choice.index,
+            "delta": delta,
+            "finish_reason": finish_reason,
+        }
+        if (logprobs := choice.new_logprobs()) is not None:
+            piece["logprobs"] = logprobs
         return self._line({"choices": [piece], **more})
 
     def _line(self, body: dict[str, Any]) -> str:

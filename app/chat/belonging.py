@@ -42,6 +42,7 @@ def request_options(
     is_reproducible: bool = False,
     is_background: bool = False,
     is_preparation: bool = False,
+    num_logprobs: int | None = None,
 ) -> RequestOptions:
     """How the engine treats a request with the words of `owner`: a conversation's id, or what
     `program_owner` gave."""
@@ -53,4 +54,5 @@ def request_options(
         is_background=is_background,
         is_preparation=is_preparation,
         is_reproducible=is_reproducible,
+        num_logprobs=num_logprobs,
     )

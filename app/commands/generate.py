@@ -9,6 +9,7 @@ from typing import Any
 from app.chat.belonging import request_options
 from app.chat.chat_model import ChatModel
 from app.chat.guided import Check, Checker
+from app.chat.logprobs import choices_as_json
 from app.chat.message import Role
 from app.chat.thinking import ThinkingSplitter
 from app.chat.turns import Turn
@@ -16,6 +17,7 @@ from app.commands.console import Console, write_json
 from app.commands.options import Options
 from app.services import Services
 from engine.async_engine import OutputStream
+from engine.logprobs import TokenChoice
 from engine.request import RequestOutput
 from engine.sampling_params import for_answer
 
@@ -27,7 +29,7 @@ async def generate(services: Services, options: Options, console: Console) -> No
     system = options.system or services.settings.default_system_prompt
     prompt = await model.prompt([Turn(Role.USER, options.text)], system, time.time())
     # Nobody's words: no KV of them is written to the disk.
-    asked = request_options(is_reproducible=options.reproducible)
+    asked = request_options(is_reproducible=options.reproducible, num_logprobs=options.logprobs)
     guidance = await model.guidance(options.form())
     checker = Checker(guidance)
     results: list[dict[str, Any]] = []
@@ -61,6 +63,7 @@ class Written:
 
     content: str
     thinking: str
+    choices: tuple[TokenChoice, ...]
     last: RequestOutput
 
 
@@ -69,8 +72,10 @@ async def _read(
 ) -> Written:
     content: list[str] = []
     thinking: list[str] = []
+    choices: list[TokenChoice] = []
     last: RequestOutput | None = None
     async for last in stream:
+        choices += last.choices
         pieces = [splitter.feed(last.text)]
         if last.finish_reason is not None:
             pieces.append(splitter.finish())
@@ -80,7 +85,7 @@ async def _read(
             if answer and write is not None:
                 write(answer)
     assert last is not None
-    return Written("".join(content), "".join(thinking), last)
+    return Written("".join(content), "".join(thinking), tuple(choices), last)
 
 
 def _notices(model: ChatModel, written: Written, check: Check | None) -> list[str]:
@@ -101,6 +106,8 @@ def _result(model: ChatModel, written: Written, check: Check | None) -> dict[str
     }
     if written.thinking:
         result["thinking"] = written.thinking
+    if written.choices:
+        result["logprobs"] = choices_as_json(written.choices, model.loaded.tokenizer)
     if check is not None:
         result["check"] = {"valid": not check.fault, "fault": check.fault}
     notices = _notices(model, written, check)

@@ -33,6 +33,7 @@ class Options:
     grammar_examples: tuple[str, ...] = ()
     approximate: bool = False
     num_answers: int = 1
+    logprobs: int | None = None
     sampling: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod

@@ -7,6 +7,7 @@ from engine.config import EngineConfig
 from engine.engine import Engine, RequestFailure
 from engine.errors import EngineError
 from engine.guided.answer import Guidance
+from engine.logprobs import TokenChoice
 from engine.metrics import Timings
 from engine.request import IN_FRONT, FinishReason, Request, RequestOptions, RequestOutput
 from engine.sampling.draft_gate import StepCosts
@@ -38,6 +39,7 @@ class EngineRun:
         self.prompts: dict[int, list[int]] = {}
         self.tokens: dict[int, list[int]] = {}
         self.texts: dict[int, str] = {}
+        self.choices: dict[int, list[TokenChoice]] = {}
         self.last: dict[int, RequestOutput] = {}
         self.errors: dict[int, EngineError] = {}
         self.ended: list[int] = []
@@ -58,6 +60,7 @@ class EngineRun:
         self.prompts[number] = list(prompt)
         self.tokens[number] = []
         self.texts[number] = ""
+        self.choices[number] = []
         self.open.append(number)
         self.engine.add_request(request)
         return number
@@ -128,6 +131,7 @@ class EngineRun:
             return
         self.tokens[number].extend(output.token_ids)
         self.texts[number] += output.text
+        self.choices[number].extend(output.choices)
         self.last[number] = output
         if output.finish_reason is not None:
             assert output.timings is not None

@@ -15,6 +15,7 @@ from app.paths import Paths
 from engine.errors import EngineError, HistoryError
 from engine.guided.grammar import Grammar, GrammarKind
 from engine.kv.segment import NOBODY
+from engine.logprobs import TokenChoice, TokenLogprob
 from engine.request import FinishReason
 from tests.fakes_model import FakeEngine, FakeModelServices, FakeStream
 from tests.serving import served
@@ -420,3 +421,43 @@ async def test_a_token_that_the_model_does_not_have_is_refused(client: Client) -
     response = await client.ask(logit_bias={"5": 200})
     assert response.status_code == 400
     assert "between -100 and 100" in response.json()["error"]["message"]
+
+
+async def test_likelihoods_are_told_where_they_are_asked_for(client: Client) -> None:
+    asking = asyncio.create_task(client.ask(logprobs=True, top_logprobs=1))
+    stream = await client.stream()
+    assert stream.options.num_logprobs == 1
+    choice = TokenChoice(TokenLogprob(72, -0.5), (TokenLogprob(72, -0.5),))
+    stream.write("H", (choice,))
+    stream.end()
+    content = (await asking).json()["choices"][0]["logprobs"]["content"]
+    told = {"token": "H", "logprob": -0.5, "bytes": [72]}
+    assert content == [told | {"top_logprobs": [told]}]
+
+
+async def test_likelihoods_come_with_the_events_of_their_tokens(client: Client) -> None:
+    asking = asyncio.create_task(client.ask(logprobs=True, stream=True))
+    stream = await client.stream()
+    assert stream.options.num_logprobs == 0
+    for letter in "Hi":
+        stream.write(letter, (TokenChoice(TokenLogprob(ord(letter), -0.25)),))
+    stream.end()
+    told = [
+        token["token"]
+        for event in events(await asking)
+        for choice in event["choices"]
+        for token in (choice.get("logprobs") or {"content": []})["content"]
+    ]
+    assert told == ["H", "i"]
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [{"top_logprobs": 3}, {"logprobs": True, "top_logprobs": 21}, {"logprobs": 1}],
+)
+async def test_likelihoods_that_cannot_be_told_are_refused(
+    client: Client, fields: dict[str, Any]
+) -> None:
+    answer = await client.ask(**fields)
+    assert answer.status_code == 400
+    assert "logprobs" in answer.json()["error"]["message"]
