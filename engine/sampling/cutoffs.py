@@ -37,7 +37,7 @@ def tail_free(candidates: Candidates, z: float) -> Indices:
     if total == 0.0:
         return everyone
     num_before = int(np.searchsorted(np.cumsum(bends / total), z, side="right"))
-    return top_k(candidates, min(1 + num_before, len(candidates) - 1))
+    return top_k(candidates, 1 + num_before)
 
 
 def top_a(candidates: Candidates, share: float) -> Indices:

@@ -59,6 +59,16 @@ def test_a_slope_of_exactly_one_is_no_division_by_zero():
     assert abs(len(near.keep(of(-1.0001 * np.log(ranks)))) - expected) <= 1
 
 
+def test_a_slope_that_is_one_to_the_last_bit_has_the_limit():
+    """Of two candidates it is their distance by ln 2, and 1 / (1 / ln 2) is ln 2."""
+    candidates = of([1.0, 0.0], 1 / math.log(2))
+    assert -candidates.exponents()[1] == math.log(2)
+    mirostat = Mirostat(1, 3.0, 0.1, 1000)
+    for mu, num_kept in ((math.log2(math.log(1000)) + 1.01, 2), (2.0, 1)):
+        mirostat.mu = mu
+        assert len(mirostat.keep(candidates)) == num_kept
+
+
 def test_a_copy_goes_its_own_way():
     mirostat = Mirostat(2, 5.0, 0.1, 10)
     other = mirostat.copy()

@@ -56,6 +56,15 @@ def test_a_long_prompt_of_one_token_is_penalised_up_to_a_bound(length):
     assert found_by(dry_of(), [7] * length) == pytest.approx({7: min(1e30, expected[7])})
 
 
+@pytest.mark.parametrize("window", [1, 2, 3, 6, 100])
+def test_a_run_ends_where_the_window_begins_while_both_move(window):
+    dry, tokens = dry_of(dry_window=window, dry_allowed_length=1), [7] * 4
+    for _ in range(20):
+        expected = reference.dry(tokens, 0.8, 1.75, 1, window)
+        assert found_by(dry, tokens) == pytest.approx(expected)
+        tokens.append(7)
+
+
 def test_a_breaker_over_the_border_of_two_tokens_breaks():
     texts = ["a", "b", "<", "/p>", "c"]
     run = [0, 1, 4, 0, 1]

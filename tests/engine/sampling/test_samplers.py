@@ -83,6 +83,16 @@ def test_top_p_of_a_long_row_decides_exactly_where_float32_could_not(nudge, expe
     assert len(top_p(of(logits), p)) == expected
 
 
+@pytest.mark.parametrize(("nudge", "expected"), [(-2e-9, 401), (2e-9, 402)])
+def test_the_same_where_only_a_part_of_the_row_is_near(nudge, expected):
+    logits = np.full(8192, -40.0, dtype=np.float32)
+    logits[1000:1900] = -3.1
+    logits[100] = 0
+    weight, rest = math.exp(float(np.float32(-3.1))), 7291 * math.exp(-40.0)
+    p = (1 + 400 * weight) / (1 + 900 * weight + rest) * (1 + nudge)
+    assert len(top_p(of(logits), p)) == expected
+
+
 def test_min_p_keeps_those_near_the_most_likely():
     generator = np.random.default_rng(7)
     for logits in vectors():
