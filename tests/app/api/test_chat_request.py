@@ -92,7 +92,6 @@ def test_what_changes_nothing_may_be_said() -> None:
         ("ignore_eos", 1),
         ("samplers", "kpm"),
         ("bad_words", 5),
-        ("logprobs", True),
         ("tools", [{"type": "function"}]),
         ("best_of", 3),
         ("stream", "yes"),
