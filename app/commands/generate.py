@@ -96,7 +96,7 @@ def _notices(model: ChatModel, written: Written, check: Check | None) -> list[st
 def _result(model: ChatModel, written: Written, check: Check | None) -> dict[str, Any]:
     last = written.last
     assert last.finish_reason is not None and last.timings is not None
-    result = {
+    result: dict[str, Any] = {
         "text": written.content,
         "finish_reason": last.finish_reason.value,
         "model": model.name,
