@@ -245,6 +245,8 @@ class Engine:
             output = generation.finish(Ending(FinishReason.STOP, name="prepared"))
             self._leave(request)
             return output
+        if request.options.num_candidates:
+            return self._look_ahead(generation, rows[0])
         computed, num_right = item.token_ids, item.num_known
         ending = None
         while ending is None and request.num_tokens - item.start == num_right:
@@ -268,6 +270,20 @@ class Engine:
         if ending is None:
             return generation.output()
         output = generation.finish(ending)
+        self._leave(request)
+        return output
+
+    def _look_ahead(
+        self, generation: Generation, row: NDArray[np.float32]
+    ) -> RequestOutput | RequestFailure:
+        request = generation.request
+        try:
+            output = generation.look_ahead(row, self._sampler)
+        except (GrammarFailed, NoTokenLeft) as error:
+            output = generation.finish(failed_form(error))
+        except EngineError as error:
+            self._distrust(request)
+            return self._fail(request, error)
         self._leave(request)
         return output
 

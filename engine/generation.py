@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.detokenizer import Detokenizer
-from engine.errors import GrammarFailed, NoTokenLeft
+from engine.errors import EngineError, GrammarFailed, NoTokenLeft
 from engine.guided.answer import GuidedAnswer
 from engine.logprobs import TokenChoice, choice_of
 from engine.loop_guard import LOOP_NOTICE, LoopGuard
@@ -39,7 +39,7 @@ class Ending:
     name: str = ""
 
 
-def failed_form(error: GrammarFailed) -> Ending:
+def failed_form(error: EngineError) -> Ending:
     """What is written cannot be brought into its form."""
     return Ending(FinishReason.GRAMMAR_INCOMPLETE, str(error), "grammar_failed")
 
@@ -71,9 +71,12 @@ class Generation:
 
     def _begin_form(self) -> None:
         """What every answer of this form begins with is read with the prompt."""
-        if self._num_left > 1:
-            with suppress(GrammarFailed):
-                # Else the first step says what is wrong.
+        if self._guided is None:
+            return
+        # Else the first step says what is wrong.
+        with suppress(GrammarFailed):
+            self._guided.begin(self.request.token_ids[self.request.answer_start :])
+            if self._num_left > 1:
                 self._take_forced()
 
     def note_scheduled(self) -> None:
@@ -109,6 +112,15 @@ class Generation:
             raise GrammarFailed(FORM_NEEDS_BANNED)
         self._note_choice(row, token_id, sampler, allowed)
         return token_id
+
+    def look_ahead(self, row: NDArray[np.float32], sampler: Sampler) -> RequestOutput:
+        """The last output of a request that wants candidates. Raises EngineError."""
+        request = self.request
+        allowed = None if self._guided is None else self._guided.allowed(row, self._num_left)
+        best = sampler.likeliest(row, request, request.options.num_candidates, allowed)
+        self._first_token = self._last_token = perf_counter()
+        self._choices.append(TokenChoice(best[0], tuple(best)))
+        return self.finish(Ending(FinishReason.STOP, name="candidates"))
 
     def _note_choice(
         self,
@@ -183,8 +195,8 @@ class Generation:
     def _take_forced(self) -> Ending | None:
         """Append what the form leaves no choice about, so that it is computed in one step."""
         options = self.request.options
-        is_looked_at = options.is_reproducible or options.num_logprobs is not None
-        if self._guided is None or is_looked_at:
+        is_looked_at = options.num_logprobs is not None or options.num_candidates > 0
+        if self._guided is None or options.is_reproducible or is_looked_at:
             return None
         if self.request.params.logit_bias or self.request.params.banned_phrases:
             # Whether they leave it is asked of one token at a time.
@@ -203,7 +215,7 @@ class Generation:
         """How many tokens the answer may still get."""
         request = self.request
         return min(
-            request.params.max_tokens - request.num_output_tokens,
+            request.params.max_tokens - request.num_answer_tokens,
             self._max_tokens - request.num_tokens,
         )
 
@@ -236,7 +248,7 @@ class Generation:
         request, params = self.request, self.request.params
         if self._detokenizer.stopped:
             return Ending(FinishReason.STOP, name="stop_text")
-        if request.num_output_tokens >= params.max_tokens:
+        if request.num_answer_tokens >= params.max_tokens:
             return Ending(FinishReason.LENGTH, name="max_tokens")
         if request.num_tokens >= self._max_tokens:
             notice = CONTEXT_FULL_NOTICE.format(max_tokens=self._max_tokens)

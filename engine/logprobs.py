@@ -40,26 +40,26 @@ def choice_of(
 ) -> TokenChoice:
     """From the logits `row` of a model. `allowed`: the same logits, with -inf for those tokens
     that cannot be alternatives; all can without it."""
-    highest = float(row.max())
-    total = highest + float(np.log(np.exp(row - np.float32(highest)).sum(dtype=np.float64)))
-    candidates = row if allowed is None else allowed[: len(row)]
-    best = _largest(candidates, num_alternatives)
+    total = log_total(row)
+    best = likeliest(row if allowed is None else allowed[: len(row)], num_alternatives)
     return TokenChoice(
         TokenLogprob(token_id, float(row[token_id]) - total),
-        tuple(
-            TokenLogprob(int(each), float(row[each]) - total)
-            for each in best
-            if candidates[each] != -np.inf
-        ),
+        tuple(TokenLogprob(int(each), float(row[each]) - total) for each in best),
     )
 
 
-def _largest(values: NDArray[np.float32], num: int) -> NDArray[np.intp]:
-    """The largest first, of equals the one with the lower index."""
+def log_total(row: NDArray[np.float32]) -> float:
+    """What to take from a logit for the logarithm of its probability."""
+    highest = float(row.max())
+    return highest + float(np.log(np.exp(row - np.float32(highest)).sum(dtype=np.float64)))
+
+
+def likeliest(row: NDArray[np.float32], num: int) -> NDArray[np.intp]:
+    """The largest of what is possible at all, the largest first, and of equals the lower index."""
     if num == 0:
         return np.empty(0, np.intp)
-    if num >= len(values):
-        return np.argsort(-values, kind="stable")
-    smallest = np.partition(values, len(values) - num)[len(values) - num]
-    near = np.flatnonzero(values >= smallest)
-    return near[np.argsort(-values[near], kind="stable")][:num]
+    near = np.flatnonzero(row > -np.inf)
+    if num < len(near):
+        smallest = np.partition(row[near], len(near) - num)[len(near) - num]
+        near = near[row[near] >= smallest]
+    return near[np.argsort(-row[near], kind="stable")][:num]

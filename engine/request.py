@@ -60,6 +60,11 @@ class RequestOptions:
     num_logprobs: int | None = None
     """Each output says how likely its tokens were, and so many alternatives of each. Then no token
     comes without having been looked at."""
+    num_begun: int = 0
+    """So many of the last tokens of its prompt are the beginning of its answer."""
+    num_candidates: int = 0
+    """It ends when its prompt is read, with so many of the tokens that may come next: its last
+    output has one choice, of which they are the alternatives."""
 
     @property
     def is_in_background(self) -> bool:
@@ -119,6 +124,16 @@ class Request:
     @property
     def num_tokens(self) -> int:
         return len(self.token_ids)
+
+    @property
+    def answer_start(self) -> int:
+        """Where its answer begins, which may be within the prompt."""
+        return self.num_prompt_tokens - self.options.num_begun
+
+    @property
+    def num_answer_tokens(self) -> int:
+        """With those that were begun."""
+        return len(self.token_ids) - self.answer_start
 
     @property
     def num_output_tokens(self) -> int:

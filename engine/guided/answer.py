@@ -23,6 +23,9 @@ MOST_SPACES = 2
 # How often to look whether the end can still be reached, while it is far.
 LOOK_EVERY = 16
 LAST_TOKENS = 64
+# Where no token is tried ahead, the way to the end is taken while it is so much shorter than what
+# is left.
+CLOSING_SLACK = 3
 # A search that finds nothing takes long; after so many the answer is left to itself.
 MOST_VAIN_LOOKS = 2
 
@@ -67,6 +70,11 @@ class GuidedAnswer:
         self._num_unlooked = LOOK_EVERY
         self._num_vain_looks = 0
 
+    def begin(self, begun: Sequence[int]) -> None:
+        """Take what is written of the answer already. Raises GrammarFailed."""
+        for token_id in begun:
+            self.accept(token_id)
+
     @property
     def is_restricted(self) -> bool:
         """What comes next is held to the form; it is not while the model thinks."""
@@ -101,6 +109,27 @@ class GuidedAnswer:
             )
         if self._coming:
             return self._coming.popleft()
+        return self._in_time(sample(self._restricted(row)), num_left)
+
+    def allowed(self, row: Row, num_left: int) -> Row:
+        """A copy of the row with what may come next, of an answer that may have `num_left` tokens
+        more: near its end, only what leads there. Raises GrammarFailed."""
+        if self._place is _Place.THINKING:
+            row = row.copy()
+            row[self._vocabulary.end_ids] = -np.inf
+            return row
+        restricted = self._restricted(row)
+        if self._place is not _Place.FORM or num_left > LAST_TOKENS:
+            return restricted
+        way = self._matcher.closing(num_left)
+        if way is None or len(way) + CLOSING_SLACK < num_left:
+            return restricted
+        only = way[:1] or self._vocabulary.end_ids
+        closing = np.full(len(restricted), -np.inf, np.float32)
+        closing[only] = restricted[only]
+        return closing
+
+    def _restricted(self, row: Row) -> Row:
         row = row[: self._vocabulary.num_tokens]
         restricted = self._matcher.restrict(row)
         if self._place is _Place.OPENING:
@@ -109,7 +138,7 @@ class GuidedAnswer:
         elif self._place is _Place.BETWEEN and self._num_spaces < MOST_SPACES:
             spaces = self._vocabulary.spaces
             restricted[spaces] = row[spaces]
-        return self._in_time(sample(restricted), num_left)
+        return restricted
 
     def forced(self, num_left: int) -> list[int]:
         """What comes next without a choice, of an answer that may have `num_left` tokens more;

@@ -18,6 +18,20 @@ from engine.sampling.temperature import dynamic_temperature
 from engine.sampling.xtc import without_top_choices
 from engine.sampling_params import SamplingParams
 
+BEFORE_CHOICE = frozenset(
+    {
+        "model",
+        "logit_bias",
+        "banned_phrases",
+        "min_tokens",
+        "form",
+        "penalties",
+        "no_repeat_ngram",
+        "dry",
+    }
+)
+"""Steps that say what may come, not what is taken of it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Place:

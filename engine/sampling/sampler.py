@@ -6,8 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.errors import EngineError
+from engine.logprobs import TokenLogprob, likeliest, log_total
 from engine.request import Request
-from engine.sampling.chain import Place, Stage, stages
+from engine.sampling.chain import BEFORE_CHOICE, Place, Stage, stages
 from engine.sampling.samplers import draw
 from engine.sampling.state import SamplerState
 from engine.sampling.vocabulary import SamplingVocabulary
@@ -35,12 +36,39 @@ class Sampler:
         when what the request bans leaves nothing. `is_in_form`: what a form forbids is -inf."""
         row = self.usable(row, request)
         state = self.state_of(request)
-        place = Place(request.token_ids, request.num_output_tokens, is_in_form)
-        way = stages(row, state, place)
+        way = stages(row, state, _place_of(request, is_in_form))
         stage = before = next(way)
         for following in way:
             before, stage = stage, following
         return _pick(stage, before, state)
+
+    def likeliest(
+        self,
+        row: NDArray[np.float32],
+        request: Request,
+        num: int,
+        in_form: NDArray[np.float32] | None = None,
+    ) -> list[TokenLogprob]:
+        """At most `num` tokens that may come next, the best first: after bans, form and penalties,
+        before temperature and filters. `in_form`: the row with what a form allows.
+
+        The probabilities are those of the whole row: what was taken from others is not shared out
+        again. Raises as `sample_row` does.
+        """
+        row = self.usable(row, request)
+        considered = row if in_form is None else self.usable(in_form, request)
+        place = _place_of(request, in_form is not None)
+        way = stages(considered, self.state_of(request), place)
+        kept = next(way)
+        for stage in way:
+            if stage.name not in BEFORE_CHOICE:
+                break
+            kept = stage
+        left = np.full(len(row), -np.inf, np.float32)
+        left[kept.candidates.token_ids] = kept.candidates.logits
+        total = log_total(row)
+        best = likeliest(left, num)
+        return [TokenLogprob(int(each), float(left[each]) - total) for each in best]
 
     def forbids(self, token_id: int, request: Request) -> bool:
         """Whether the request bans a token that was not drawn at this place."""
@@ -51,7 +79,7 @@ class Sampler:
         state = self._states.get(request.request_id)
         if state is None:
             state = SamplerState(
-                request.params, self._vocabulary, request.num_prompt_tokens, request.num_tokens
+                request.params, self._vocabulary, request.answer_start, request.num_tokens
             )
             self._states[request.request_id] = state
         return state
@@ -87,6 +115,10 @@ class Sampler:
                 " or does not suit this machine."
             )
         return row
+
+
+def _place_of(request: Request, is_in_form: bool) -> Place:
+    return Place(request.token_ids, request.num_answer_tokens, is_in_form)
 
 
 def _pick(stage: Stage, before: Stage, state: SamplerState) -> int:

@@ -1,0 +1,148 @@
+"""Beam search on the running engine: each step of each beam is a request of its own.
+
+Beams share all that they have in common: the KV tree finds it for each, and what is new is one
+token a beam, computed together. So beams are nothing that the scheduler must know about, and run
+beside everybody else.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from time import perf_counter
+
+from engine.async_engine import AsyncEngine
+from engine.errors import EngineError
+from engine.guided.answer import Guidance
+from engine.logprobs import TokenLogprob
+from engine.metrics import Timings
+from engine.request import FinishReason, RequestOptions
+from engine.sampling.beam import Beam, BeamParams, BeamSearch, EndedBeam
+from engine.sampling_params import SamplingParams
+from engine.tokenizer import Tokenizer
+
+
+@dataclass(frozen=True, slots=True)
+class BeamAnswer:
+    """One of the best answers: its text up to an end token or a stop text."""
+
+    text: str
+    token_ids: tuple[int, ...]
+    logprob: float
+    """The sum over its tokens, with the end token if there is one."""
+    score: float
+    """By which the answers are ordered, the highest first."""
+    finish_reason: FinishReason
+
+
+@dataclass(frozen=True, slots=True)
+class BeamResult:
+    answers: tuple[BeamAnswer, ...]
+    timings: Timings
+
+
+async def search(
+    engine: AsyncEngine,
+    tokenizer: Tokenizer,
+    prompt: Sequence[int],
+    beams: BeamParams,
+    params: SamplingParams,
+    options: RequestOptions,
+    guidance: Guidance | None = None,
+) -> BeamResult:
+    """The best answers to a prompt. Raises what `submit` raises.
+
+    Of `params` the bans, the penalties, `stop` and the limits count; there is nothing to draw, so
+    temperature, filters and seed do not. Of an answer in a form every beam is in that form.
+    """
+    return await _Search(engine, tokenizer, prompt, beams, params, options, guidance).run()
+
+
+class _Search:
+    """Owned by the task that waits for it."""
+
+    def __init__(
+        self,
+        engine: AsyncEngine,
+        tokenizer: Tokenizer,
+        prompt: Sequence[int],
+        beams: BeamParams,
+        params: SamplingParams,
+        options: RequestOptions,
+        guidance: Guidance | None,
+    ) -> None:
+        self._engine = engine
+        self._tokenizer = tokenizer
+        self._prompt = list(prompt)
+        self._params = params
+        self._guidance = guidance
+        # A stop text may be part of what a form requires.
+        self._stop = params.stop if guidance is None else ()
+        self._max_tokens = min(params.max_tokens, engine.max_request_tokens - len(prompt))
+        num_ends = sum(map(tokenizer.is_end, range(tokenizer.num_tokens)))
+        self._beams = BeamSearch(
+            beams, self._max_tokens, num_ends, self._is_ended, keeps_cut=guidance is None
+        )
+        # Beams are computed together, and what leaves the cells is nobody's to come back for.
+        self._options = replace(
+            options, is_reproducible=False, num_candidates=self._beams.num_candidates
+        )
+        self._first: Timings | None = None
+
+    async def run(self) -> BeamResult:
+        began = perf_counter()
+        goes_on = True
+        while goes_on:
+            found = await asyncio.gather(*map(self._candidates, self._beams.running))
+            goes_on = self._beams.advance(found)
+        seconds = perf_counter() - began
+        answers = tuple(map(self._answer, self._beams.answers))
+        if not answers:
+            raise EngineError(
+                f"No answer was found in this form within {self._max_tokens:,} tokens: raise"
+                " max_tokens or n_beams, or try a simpler form."
+            )
+        assert self._first is not None
+        num_written = sum(len(answer.token_ids) for answer in answers)
+        timings = replace(
+            self._first,
+            completion_tokens=num_written,
+            tpot_ms=(seconds * 1e3 - self._first.ttft_ms) / max(1, num_written),
+            finish="beams",
+        )
+        return BeamResult(answers, timings)
+
+    async def _candidates(self, beam: Beam) -> Sequence[TokenLogprob]:
+        """What may come next; nothing when its form cannot be kept to any more."""
+        options = replace(self._options, num_begun=len(beam.token_ids))
+        prompt = [*self._prompt, *beam.token_ids]
+        with self._engine.submit(prompt, self._params, options, self._guidance) as stream:
+            *_, last = [output async for output in stream]
+        assert last.timings is not None
+        if self._first is None:
+            self._first = last.timings
+        return last.choices[0].alternatives if last.choices else ()
+
+    def _is_ended(self, token_ids: tuple[int, ...]) -> bool:
+        if self._tokenizer.is_end(token_ids[-1]) and not self._params.ignore_eos:
+            return True
+        return bool(self._stop) and self._stop_at(self._spelled(token_ids)) is not None
+
+    def _answer(self, ended: EndedBeam) -> BeamAnswer:
+        token_ids = ended.token_ids
+        has_end = self._tokenizer.is_end(token_ids[-1]) and not self._params.ignore_eos
+        if has_end:
+            token_ids = token_ids[:-1]
+        text = self._spelled(token_ids)
+        stop = self._stop_at(text)
+        is_whole = has_end or stop is not None
+        reason = FinishReason.STOP if is_whole else FinishReason.LENGTH
+        return BeamAnswer(text[:stop], token_ids, ended.logprob, ended.score, reason)
+
+    def _spelled(self, token_ids: Sequence[int]) -> str:
+        spelled = b"".join(map(self._tokenizer.token_bytes, token_ids))
+        return spelled.decode("utf-8", "ignore")
+
+    def _stop_at(self, text: str) -> int | None:
+        """Where the first stop text begins."""
+        places = [place for stop in self._stop if (place := text.find(stop)) >= 0]
+        return min(places, default=None)
