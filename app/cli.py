@@ -26,6 +26,7 @@ from app.services import Services
 from engine.errors import InglenookError, UsageError
 from engine.guided.grammar import GrammarKind
 from engine.logprobs import MOST_ALTERNATIVES
+from engine.sampling.beam import MOST_BEAMS, EarlyStopping
 from engine.sampling_params import MOST_ANSWERS
 from grammars.catalog import FormFileError, forms_in, ready_forms
 
@@ -105,6 +106,8 @@ def options_of(parsed: argparse.Namespace) -> Options:
         values |= form_of(values)
         if values["text"] == "-":
             values["text"] = read_standard_input()
+        if not values.get("num_beams") and {"length_penalty", "early_stopping"} & values.keys():
+            raise UsageError("--length-penalty and --early-stopping need --n-beams.")
         if "logprobs" in values and not values.get("json"):
             raise UsageError("--logprobs needs --json: likelihoods stand in the JSON object.")
         if not values["text"].strip():
@@ -227,6 +230,25 @@ def add_generate(parser: argparse.ArgumentParser) -> None:
         type=num_alternatives,
         metavar="N",
         help="with --json: how likely each token was, and N others at its place",
+    )
+    beams = parser.add_argument_group("the best answers instead of drawn ones")
+    beams.add_argument(
+        "--n-beams",
+        dest="num_beams",
+        type=int,
+        metavar="N",
+        help=f"beam search with 1 to {MOST_BEAMS} beams; --n of its answers are given",
+    )
+    beams.add_argument(
+        "--length-penalty",
+        type=float,
+        metavar="N",
+        help="above 0 favours long answers, below 0 short ones (default 1)",
+    )
+    beams.add_argument(
+        "--early-stopping",
+        choices=[each.value for each in EarlyStopping],
+        help="end as soon as there are enough answers (default false)",
     )
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--schema", metavar="FILE", help="answer in JSON that satisfies this schema")

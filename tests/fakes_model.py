@@ -16,7 +16,7 @@ from engine.guided.answer import Guidance
 from engine.guided.compiler import GrammarCompiler
 from engine.kv.store import KVUsage
 from engine.loading import LoadedModel
-from engine.logprobs import TokenChoice
+from engine.logprobs import TokenChoice, TokenLogprob
 from engine.metrics import Timings
 from engine.request import FinishReason, RequestOptions, RequestOutput
 from engine.sampling_params import SamplingParams
@@ -59,8 +59,17 @@ class FakeStream:
         )
         self.token_ids += token_ids
 
+    def look_ahead(self, *logprobs: tuple[str, float]) -> None:
+        """The end of a request that wants candidates: single letters, and their logprobs."""
+        told = tuple(TokenLogprob(ord(letter), logprob) for letter, logprob in logprobs)
+        self.end(choices=(TokenChoice(told[0], told),))
+
     def end(
-        self, text: str = "", reason: FinishReason = FinishReason.STOP, notice: str = ""
+        self,
+        text: str = "",
+        reason: FinishReason = FinishReason.STOP,
+        notice: str = "",
+        choices: tuple[TokenChoice, ...] = (),
     ) -> None:
         if self.is_over:
             return
@@ -79,6 +88,7 @@ class FakeStream:
                 0,
                 text,
                 tuple(text.encode()),
+                choices,
                 num_prompt_tokens_read=len(self.prompt),
                 finish_reason=reason,
                 timings=timings,

@@ -8,11 +8,13 @@ from app.api.answer_form import FIELDS as FORM_FIELDS
 from app.api.answer_form import read_form
 from app.api.sampling_fields import FIELDS as SAMPLING_FIELDS
 from app.api.sampling_fields import read_sampling
+from app.chat.beam_answers import refuse_drawing
 from app.chat.message import Role
 from app.chat.turns import Turn
 from engine.errors import UsageError
 from engine.guided.grammar import Grammar
 from engine.logprobs import MOST_ALTERNATIVES
+from engine.sampling.beam import BeamParams, EarlyStopping
 from engine.sampling_params import MOST_ANSWERS, SamplingParams, with_changes
 
 # They change nothing about an answer here, so taking them promises nothing.
@@ -47,6 +49,8 @@ class ChatRequest:
     num_answers: int
     num_logprobs: int | None
     """So many alternatives of each token are told; None: nothing about likelihoods."""
+    beams: BeamParams | None
+    """The best answers are searched for, instead of drawing them."""
     form: Grammar | None
     is_streamed: bool
     wants_usage: bool
@@ -71,6 +75,7 @@ def read_chat_request(body: object, defaults: SamplingParams) -> ChatRequest:
         params=with_changes(defaults, read_sampling(body)),
         num_answers=_count(body.get("n")),
         num_logprobs=_num_logprobs(body),
+        beams=_beams(body),
         form=read_form(body),
         is_streamed=_flag(body.get("stream"), "stream"),
         wants_usage=_flag(options.get("include_usage"), "include_usage"),
@@ -81,7 +86,28 @@ _OWN_FIELDS = (
     FORM_FIELDS
     | SAMPLING_FIELDS
     | {"model", "user", "messages", "n", "stream", "stream_options", "logprobs", "top_logprobs"}
+    | {"n_beams", "length_penalty", "early_stopping"}
 )
+
+
+def _beams(body: Mapping[str, Any]) -> BeamParams | None:
+    """Raises UsageError, also for fields that would have no effect beside `n_beams`."""
+    penalty, stopping = body.get("length_penalty"), body.get("early_stopping")
+    if body.get("n_beams") is None:
+        if penalty is not None or stopping is not None:
+            raise UsageError("The fields 'length_penalty' and 'early_stopping' need 'n_beams'.")
+        return None
+    if body.get("stream") or body.get("logprobs"):
+        raise UsageError("With 'n_beams' neither 'stream' nor 'logprobs' can be had: leave it out.")
+    refuse_drawing(name for name, value in read_sampling(body).items() if value is not None)
+    if stopping not in (None, True, False, "never"):
+        raise UsageError("The field 'early_stopping' must be true, false or \"never\".")
+    return BeamParams(
+        num_beams=body["n_beams"],
+        length_penalty=1.0 if penalty is None else penalty,
+        early_stopping=EarlyStopping(str(stopping or False).lower()),
+        num_answers=_count(body.get("n")),
+    )
 
 
 def _num_logprobs(body: Mapping[str, Any]) -> int | None:

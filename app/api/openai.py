@@ -15,6 +15,7 @@ from starlette.types import Receive, Scope, Send
 from app.api.answers import Answers
 from app.api.chat_request import ChatRequest, read_chat_request
 from app.api.keys import is_key
+from app.chat.beam_answers import FoundAnswers, find_answers
 from app.chat.belonging import request_options
 from app.chat.chat_model import ChatModel
 from app.chat.logprobs import choices_as_json
@@ -64,6 +65,13 @@ def router(services: Services, key: str) -> APIRouter:
             guidance = await model.guidance(wanted.form)
             owner = await services.program_user(wanted.user)
             asked = request_options(owner, num_logprobs=wanted.num_logprobs)
+            if wanted.beams is not None:
+                searching = asyncio.create_task(
+                    find_answers(model, prompt, wanted.beams, wanted.params, asked, guidance)
+                )
+                # A caller that goes away ends the search.
+                with leaving(request, searching.cancel):
+                    return JSONResponse(beam_completion(model, await searching))
             answers = Answers(
                 lambda params: model.loaded.engine.submit(prompt, params, asked, guidance),
                 wanted.params,
@@ -154,11 +162,7 @@ class Completion:
             Choice(index, model.splitter(), tokenizer) for index in range(wanted.num_answers)
         ]
         self._wants_usage = wanted.wants_usage
-        self._head = {
-            "id": f"chatcmpl-{uuid.uuid4().hex}",
-            "created": int(time.time()),
-            "model": model.name,
-        }
+        self._head = completion_head(model)
 
     async def events(self) -> AsyncIterator[str]:
         """Server-sent events."""
@@ -224,6 +228,40 @@ class Completion:
         return f"data: {json.dumps(chunk)}\n\n"
 
 
+def beam_completion(model: ChatModel, found: FoundAnswers) -> dict[str, Any]:
+    """The answers of a beam search in OpenAI's shape; each choice has its `score`, too."""
+    choices = []
+    for index, answer in enumerate(found.answers):
+        message = {"role": "assistant", "content": answer.content}
+        if answer.thinking:
+            message["reasoning_content"] = answer.thinking
+        choices.append(
+            {
+                "index": index,
+                "message": message,
+                "finish_reason": FINISH_REASONS[answer.beam.finish_reason],
+                "logprobs": None,
+                "score": answer.beam.score,
+                "logprob": answer.beam.logprob,
+            }
+        )
+    return {
+        **completion_head(model),
+        "object": "chat.completion",
+        "choices": choices,
+        "usage": found.timings.usage(),
+        "timings": found.timings.as_json(),
+    }
+
+
+def completion_head(model: ChatModel) -> dict[str, Any]:
+    return {
+        "id": f"chatcmpl-{uuid.uuid4().hex}",
+        "created": int(time.time()),
+        "model": model.name,
+    }
+
+
 class EventResponse(StreamingResponse):
     """The events of a completion. A caller that goes away cancels it, however early."""
 
@@ -237,7 +275,7 @@ class EventResponse(StreamingResponse):
 
 
 @contextmanager
-def leaving(request: Request, then: Callable[[], None]) -> Iterator[None]:
+def leaving(request: Request, then: Callable[[], object]) -> Iterator[None]:
     """Call `then` when the caller closes the connection inside the `with` block."""
 
     async def watch() -> None:

@@ -13,6 +13,7 @@ from app.chat.logprobs import choices_as_json
 from app.chat.message import Role
 from app.chat.thinking import ThinkingSplitter
 from app.chat.turns import Turn
+from app.commands.beams import search_beams
 from app.commands.console import Console, write_json
 from app.commands.options import Options
 from app.services import Services
@@ -24,6 +25,9 @@ from engine.sampling_params import for_answer
 
 async def generate(services: Services, options: Options, console: Console) -> None:
     """Write the answer as it comes, or one JSON object at its end."""
+    if options.num_beams:
+        await search_beams(services, options, console)
+        return
     params = options.params(services.settings.sampling)
     model = await services.chat_model()
     system = options.system or services.settings.default_system_prompt

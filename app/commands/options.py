@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from engine.guided.grammar import Grammar, GrammarKind
+from engine.sampling.beam import BeamParams, EarlyStopping
 from engine.sampling_params import PRESETS, SamplingParams, with_changes
 
 
@@ -34,6 +35,10 @@ class Options:
     approximate: bool = False
     num_answers: int = 1
     logprobs: int | None = None
+    num_beams: int = 0
+    """0: no beam search."""
+    length_penalty: float = 1.0
+    early_stopping: str = EarlyStopping.NO.value
     sampling: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
@@ -50,6 +55,15 @@ class Options:
             return None
         return Grammar(
             GrammarKind(self.grammar_kind), self.grammar, self.approximate, self.grammar_examples
+        )
+
+    def beams(self) -> BeamParams:
+        """Raises InvalidParams."""
+        return BeamParams(
+            num_beams=self.num_beams,
+            length_penalty=self.length_penalty,
+            early_stopping=EarlyStopping(self.early_stopping),
+            num_answers=self.num_answers,
         )
 
     def params(self, defaults: SamplingParams) -> SamplingParams:
