@@ -21,6 +21,7 @@ CONTEXT_FULL_NOTICE = (
 )
 INCOMPLETE_NOTICE = "The answer is incomplete: it ended before it had the form that was asked for"
 MORE_TOKENS = "; allow it more tokens."
+STOP_NOTICE = "The stop texts were left out, because an answer in a form ends as its form does."
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +42,10 @@ class Generation:
         self._max_tokens = max_tokens
         guidance = request.guidance
         self._guided = None if guidance is None else GuidedAnswer(guidance, tokenizer)
+        stop = request.params.stop
         # A stop text may be part of what a form requires.
-        stop = request.params.stop if guidance is None else ()
-        self._detokenizer = Detokenizer(tokenizer, stop)
+        self._detokenizer = Detokenizer(tokenizer, stop if guidance is None else ())
+        self._notice = STOP_NOTICE if stop and guidance is not None else ""
         self._guard = LoopGuard() if request.params.loop_guard else None
         self._added = perf_counter()
         self._scheduled: float | None = None
@@ -112,7 +114,7 @@ class Generation:
             num_prompt_tokens_read=self._num_prompt_tokens_read,
             finish_reason=ending.reason,
             timings=self._timings(ending),
-            notice=ending.notice,
+            notice=_joined(ending.notice, self._notice),
         )
 
     @property
@@ -136,7 +138,7 @@ class Generation:
         is_cut = self._guided is not None and not self._guided.is_complete
         if ending is not None and ending.reason is FinishReason.LENGTH and is_cut:
             remedy = MORE_TOKENS if ending.name == "max_tokens" else "."
-            notice = " ".join(filter(None, (ending.notice, INCOMPLETE_NOTICE + remedy)))
+            notice = _joined(ending.notice, INCOMPLETE_NOTICE + remedy)
             return Ending(FinishReason.GRAMMAR_INCOMPLETE, notice, ending.name)
         return ending
 
@@ -173,3 +175,7 @@ class Generation:
             queue_ms=(scheduled - self._added) * 1e3,
             finish=ending.name or ending.reason.value,
         )
+
+
+def _joined(*notices: str) -> str:
+    return " ".join(filter(None, notices))

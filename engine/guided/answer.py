@@ -61,6 +61,7 @@ class GuidedAnswer:
         self._thought = b""
         self._num_thought = 0
         self._num_spaces = 0
+        self._takes_spaces = False
         # What comes next without being asked for: a closing tag, or the way to the end.
         self._coming: deque[int] = deque()
         self._num_to_end: int | None = None
@@ -98,10 +99,16 @@ class GuidedAnswer:
             return self._coming.popleft()
         row = row[: self._vocabulary.num_tokens]
         restricted = self._matcher.restrict(row)
+        # The last tokens are the form's.
+        self._takes_spaces = (
+            self._place is _Place.BETWEEN
+            and self._num_spaces < MOST_SPACES
+            and num_left > LAST_TOKENS
+        )
         if self._place is _Place.OPENING:
             for token_id in self._opening_tags:
                 restricted[token_id] = row[token_id]
-        elif self._place is _Place.BETWEEN and self._num_spaces < MOST_SPACES:
+        elif self._takes_spaces:
             spaces = self._vocabulary.spaces
             restricted[spaces] = row[spaces]
         return self._in_time(sample(restricted), num_left)
@@ -135,7 +142,7 @@ class GuidedAnswer:
             self.accept(token_id)
 
     def _is_space(self, token_id: int) -> bool:
-        return self._num_spaces < MOST_SPACES and bool(np.any(self._vocabulary.spaces == token_id))
+        return self._takes_spaces and bool(np.any(self._vocabulary.spaces == token_id))
 
     def _in_time(self, token_id: int, num_left: int) -> int:
         """The token, unless the end could not be reached after it; then the way there begins."""

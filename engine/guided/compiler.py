@@ -13,8 +13,7 @@ import json
 from collections import OrderedDict
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
-from threading import Lock
+from dataclasses import dataclass
 
 import llguidance
 
@@ -43,7 +42,7 @@ LIMITS = llguidance.LLParserLimits(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CompiledGrammar:
-    """Any thread may hold it and take matchers from it.
+    """Any thread may take matchers from it: its own state never goes on, and is copied whole.
 
     `unenforced`: what of a schema an approximate answer may break, in words; then it is to be
     checked. `endings`: tokens with which an answer, or a string in JSON, may end.
@@ -54,13 +53,11 @@ class CompiledGrammar:
     state: llguidance.LLMatcher
     unenforced: str = ""
     endings: tuple[list[int], ...] = ()
-    _lock: Lock = field(default_factory=Lock)
 
     def matcher(self) -> Matcher:
         """At the beginning of an answer."""
         place = JsonPlace() if self.grammar.kind is GrammarKind.JSON_SCHEMA else None
-        with self._lock:
-            return Matcher(self.state.deep_copy(), self.vocabulary, place, self.endings)
+        return Matcher(self.state.deep_copy(), self.vocabulary, place, self.endings)
 
 
 class GrammarCompiler:

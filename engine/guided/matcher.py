@@ -20,10 +20,10 @@ from engine.guided.json_place import JsonPlace
 from engine.guided.vocabulary import GuidedVocabulary
 
 MOST_ENDINGS = 3
-# A search: what something else than the first choice costs, in tokens, and how many states it may
-# look at. The higher the cost, the sooner it gets far; the lower, the shorter is what it finds.
+# Others wait meanwhile.
 CLOSING_SECONDS = 0.15
-"""Others wait meanwhile."""
+# Of each search, what something else than the first choice costs, in tokens, and how many states it
+# may look at. The higher the cost, the sooner it gets far; the lower, the shorter is what it finds.
 SEARCHES = (8, 300), (1000, 1500)
 
 
