@@ -20,9 +20,10 @@ import llguidance
 from engine.errors import EngineDead, GrammarError, GrammarFailed
 from engine.guided.examples import example_of, examples_of
 from engine.guided.formats import with_patterns
-from engine.guided.gbnf import lark_of
+from engine.guided.gbnf import ROOT, read_gbnf
 from engine.guided.grammar import Grammar, GrammarKind
 from engine.guided.json_place import JsonPlace
+from engine.guided.lark import lark_of
 from engine.guided.matcher import Matcher
 from engine.guided.schema import MAX_BYTES, MAX_CHOICES, Schema, locate, read_schema
 from engine.guided.vocabulary import GuidedVocabulary
@@ -213,7 +214,7 @@ def _written(grammar: Grammar) -> str:
                 "start: CHOICE\nCHOICE: " + " | ".join(map(json.dumps, read_choices(source)))
             )
         case GrammarKind.GBNF:
-            written = llguidance.LLMatcher.grammar_from_lark(lark_of(source))
+            written = llguidance.LLMatcher.grammar_from_lark(lark_of(read_gbnf(source), ROOT))
         case _:
             written = llguidance.LLMatcher.grammar_from_lark(source)
     return written
