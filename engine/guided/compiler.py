@@ -11,20 +11,21 @@ own limits see to.
 import asyncio
 import json
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import llguidance
 
 from engine.errors import EngineDead, GrammarError, GrammarFailed
-from engine.guided.examples import example_of, examples_of
+from engine.guided.examples import closing_first, example_of, examples_of, literals_in_lark
 from engine.guided.formats import with_patterns
 from engine.guided.gbnf import ROOT, read_gbnf
 from engine.guided.grammar import Grammar, GrammarKind
 from engine.guided.json_place import JsonPlace
 from engine.guided.lark import lark_of
 from engine.guided.matcher import Matcher
+from engine.guided.productions import literals_of
 from engine.guided.schema import MAX_BYTES, MAX_CHOICES, Schema, locate, read_schema
 from engine.guided.vocabulary import GuidedVocabulary
 from engine.tokenizer import Tokenizer
@@ -46,7 +47,8 @@ class CompiledGrammar:
     """Any thread may take matchers from it: its own state never goes on, and is copied whole.
 
     `unenforced`: what of a schema an approximate answer may break, in words; then it is to be
-    checked. `endings`: tokens with which an answer, or a string in JSON, may end.
+    checked. `endings`: tokens with which an answer, or a string in JSON, may end. `literals`:
+    those that stand in a grammar, first what ends something.
     """
 
     grammar: Grammar
@@ -54,11 +56,13 @@ class CompiledGrammar:
     state: llguidance.LLMatcher
     unenforced: str = ""
     endings: tuple[list[int], ...] = ()
+    literals: tuple[list[int], ...] = ()
 
     def matcher(self) -> Matcher:
         """At the beginning of an answer."""
         place = JsonPlace() if self.grammar.kind is GrammarKind.JSON_SCHEMA else None
-        return Matcher(self.state.deep_copy(), self.vocabulary, place, self.endings)
+        state = self.state.deep_copy()
+        return Matcher(state, self.vocabulary, place, self.endings, self.literals)
 
 
 class GrammarCompiler:
@@ -131,13 +135,20 @@ def compile_grammar(grammar: Grammar, vocabulary: GuidedVocabulary) -> CompiledG
         )
     if grammar.kind is GrammarKind.JSON_SCHEMA:
         return _compile_schema(grammar, vocabulary)
-    state = _begin(_written(grammar), vocabulary)
+    written, literals = _written(grammar)
+    state = _begin(written, vocabulary)
     if isinstance(state, str):
         raise GrammarError(f"The {_NAMES[grammar.kind]} cannot be used: {state}.")
     examples = list(grammar.examples)
     if grammar.kind is GrammarKind.REGEX and (example := example_of(grammar.source)):
         examples.append(example)
-    return CompiledGrammar(grammar, vocabulary, state, endings=_spelled(examples, vocabulary))
+    return CompiledGrammar(
+        grammar,
+        vocabulary,
+        state,
+        endings=_spelled(examples, vocabulary),
+        literals=_spelled(closing_first(literals), vocabulary),
+    )
 
 
 def _compile_schema(grammar: Grammar, vocabulary: GuidedVocabulary) -> CompiledGrammar:
@@ -198,10 +209,12 @@ def _schema_text(schema: Schema, *, is_lenient: bool = False) -> str:
     )
 
 
-def _written(grammar: Grammar) -> str:
-    """In llguidance's own form. Raises GrammarError for what it would misread."""
+def _written(grammar: Grammar) -> tuple[str, Iterable[str]]:
+    """In llguidance's own form, and the texts in it. Raises GrammarError for what it would
+    misread."""
     source = grammar.source
     written: str
+    literals: Iterable[str] = ()
     match grammar.kind:
         case GrammarKind.REGEX:
             # Digits and letters are those of ASCII, as in JSON Schema.
@@ -214,10 +227,13 @@ def _written(grammar: Grammar) -> str:
                 "start: CHOICE\nCHOICE: " + " | ".join(map(json.dumps, read_choices(source)))
             )
         case GrammarKind.GBNF:
-            written = llguidance.LLMatcher.grammar_from_lark(lark_of(read_gbnf(source), ROOT))
+            rules = read_gbnf(source)
+            literals = literals_of(rules)
+            written = llguidance.LLMatcher.grammar_from_lark(lark_of(rules, ROOT))
         case _:
+            literals = literals_in_lark(source)
             written = llguidance.LLMatcher.grammar_from_lark(source)
-    return written
+    return written, literals
 
 
 def read_choices(source: str) -> list[str]:

@@ -2,6 +2,7 @@
 
 The shortest way is looked for by going ahead on copies of the state: what must come is taken at
 once, and where there is a choice, what closes is tried first, then one character after the other.
+What closes is known from examples of the form, and from the texts that stand in a grammar.
 So it is no promise of the very shortest, but a way that was walked to its end.
 """
 
@@ -20,6 +21,7 @@ from engine.guided.json_place import JsonPlace
 from engine.guided.vocabulary import GuidedVocabulary
 
 MOST_ENDINGS = 3
+MOST_LITERALS = 12
 # Others wait meanwhile.
 CLOSING_SECONDS = 0.15
 # Of each search, what something else than the first choice costs, in tokens, and how many states it
@@ -36,12 +38,15 @@ class Matcher:
         vocabulary: GuidedVocabulary,
         json_place: JsonPlace | None = None,
         endings: Sequence[Sequence[int]] = (),
+        literals: Sequence[Sequence[int]] = (),
     ) -> None:
-        """`endings`: spelled out, what an answer may end with, or in JSON a string."""
+        """`endings`: spelled out, what an answer may end with, or in JSON a string. `literals`:
+        what may end a part of it."""
         self._state = state
         self._vocabulary = vocabulary
         self._json_place = json_place
         self._endings = endings
+        self._literals = literals
         self._mask = np.empty((vocabulary.num_tokens + 31) // 32, np.int32)
 
     @property
@@ -81,11 +86,12 @@ class Matcher:
 
     def copy(self) -> "Matcher":
         place = None if self._json_place is None else replace(self._json_place)
-        return Matcher(self._state.deep_copy(), self._vocabulary, place, self._endings)
+        state = self._state.deep_copy()
+        return Matcher(state, self._vocabulary, place, self._endings, self._literals)
 
-    def closing(self, num_tokens: int, seconds: float = CLOSING_SECONDS) -> list[int] | None:
+    def closing(self, num_tokens: int, seconds: float | None = None) -> list[int] | None:
         """Tokens of a way to the end, at most so many. None: none was found in this time."""
-        until = perf_counter() + seconds
+        until = perf_counter() + (CLOSING_SECONDS if seconds is None else seconds)
         for cost_of_a_turn, most_looks in SEARCHES:
             way = _way_to_the_end(self.copy(), num_tokens, cost_of_a_turn, most_looks, until)
             if way is not None:
@@ -103,7 +109,7 @@ class Matcher:
         characters = self._characters()
         place = self._json_place
         if place is None:
-            return [*self._fitting_endings(), *characters]
+            return [*self._fitting_endings(), *self._fitting_literals(), *characters]
         if not place.in_string:
             return characters
         closing = [each for each in characters if self._spell(each) == b'"']
@@ -124,10 +130,17 @@ class Matcher:
         """Ends that may come next: of whole answers those that complete this one, and the shortest
         first."""
         parts = (list(each[start:]) for each in self._endings for start in range(len(each)))
-        fitting = [part for part in parts if self._state.validate_tokens(part) == len(part)]
+        fitting = [part for part in parts if self._fits(part)]
         if self._json_place is None:
             fitting = [part for part in fitting if self._is_complete_after(part)]
         return sorted(fitting, key=len)[:MOST_ENDINGS]
+
+    def _fitting_literals(self) -> Sequence[Sequence[int]]:
+        fitting = (each for each in self._literals if self._fits(each))
+        return list(itertools.islice(fitting, MOST_LITERALS))
+
+    def _fits(self, tokens: Sequence[int]) -> bool:
+        return bool(self._state.validate_tokens(list(tokens)) == len(tokens))
 
     def _is_complete_after(self, tokens: list[int]) -> bool:
         state = self._state.deep_copy()

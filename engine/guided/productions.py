@@ -93,6 +93,30 @@ def references(node: Node) -> Iterator[str]:
         yield from references(part)
 
 
+def literals_of(rules: Rules) -> list[str]:
+    """The texts that stand in rules as they are, each once."""
+    found: dict[str, None] = {}
+    for node in rules.values():
+        waiting = [node]
+        while waiting:
+            each = waiting.pop()
+            text = ""
+            for part in each.parts if isinstance(each, Sequence) else (each,):
+                if isinstance(part, Characters) and _is_one(part):
+                    text += chr(part.ranges[0][0])
+                elif text:
+                    found[text] = None
+                    text = ""
+            if text:
+                found[text] = None
+            waiting += inner(each)
+    return list(found)
+
+
+def _is_one(characters: Characters) -> bool:
+    return len(characters.ranges) == 1 and characters.ranges[0][0] == characters.ranges[0][1]
+
+
 def rules_with_an_end(rules: Rules) -> frozenset[str]:
     """Those that some text satisfies."""
 

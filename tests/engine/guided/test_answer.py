@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from engine.guided import matcher
 from engine.guided.answer import Guidance
 from engine.guided.compiler import CompiledGrammar, compile_grammar
 from engine.guided.grammar import Grammar, GrammarKind
@@ -27,6 +28,50 @@ PERSON: dict[str, Any] = {
     "required": ["name", "age", "tags"],
     "additionalProperties": False,
 }
+
+
+DELIMITED: dict[str, tuple[GrammarKind, str]] = {
+    "statement": (GrammarKind.GBNF, 'root ::= [^;]+ ";"'),
+    "program": (
+        GrammarKind.GBNF,
+        'root ::= (line "\\n")+ "END"\nline ::= [a-z]+ " = " [^;\\n]+ ";"',
+    ),
+    "object": (
+        GrammarKind.GBNF,
+        r"""
+        root ::= object
+        value ::= object | text | [0-9]+
+        object ::= "{" (text ":" value ("," text ":" value)*)? "}"
+        text ::= "\"" ([^"\\\x00-\x1f] | "\\" (["\\bfnrt] | "u" [0-9a-f]{4}))* "\""
+        """,
+    ),
+    "lists": (
+        GrammarKind.GBNF,
+        'root ::= "(" atom (" " (atom | root))* ")"\natom ::= "<" [^>]* ">"',
+    ),
+    "comment": (GrammarKind.LARK, 'start: "/*" TEXT "*/"\nTEXT: /[^*]+/'),
+    "note": (GrammarKind.LARK, 'start: "<p>" line+ "</p>"\nline: "<b>" TEXT "</b>"\nTEXT: /[^<]+/'),
+    "table": (
+        GrammarKind.LARK,
+        'start: row ("\\n" row)*\nrow: "|" CELL "|" CELL "|"\nCELL: /[^|]+/',
+    ),
+    "pattern": (GrammarKind.REGEX, "[^;]+;[^.]+[.]"),
+}
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is looked for here is a way, however busy the machine is."""
+    monkeypatch.setattr(matcher, "CLOSING_SECONDS", 20.0)
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("name", DELIMITED)
+def test_what_goes_on_until_a_delimiter_is_closed_in_time(name: str, seed: int) -> None:
+    form = compiled(*DELIMITED[name])
+    text, reason, _ = answered(form, seed=seed, max_tokens=90)
+    assert reason in (FinishReason.STOP, FinishReason.LENGTH)
+    assert accepts(form, text) or "\ufffd" in text
 
 
 def answered(form: CompiledGrammar, **changes: Any) -> tuple[str, FinishReason, str]:
