@@ -33,6 +33,9 @@ class Ending:
     name: str = ""
 
 
+LOOP = Ending(FinishReason.LENGTH, LOOP_NOTICE, "loop")
+
+
 class Generation:
     """Owned by the engine thread: a request from the moment it is taken in."""
 
@@ -66,12 +69,9 @@ class Generation:
         """The next token from a row of logits. Raises EngineError."""
         if self._guided is None:
             return sampler.sample_row(row, self.request)
-        request = self.request
-        num_left = min(
-            request.params.max_tokens - request.num_output_tokens,
-            self._max_tokens - request.num_tokens,
+        return self._guided.pick(
+            row, self._num_left, lambda row: sampler.sample_row(row, self.request)
         )
-        return self._guided.pick(row, num_left, lambda row: sampler.sample_row(row, request))
 
     def accept(self, token_id: int) -> RequestOutput:
         """Take a sampled token; the output has a finish reason when it was the last."""
@@ -118,6 +118,15 @@ class Generation:
         )
 
     @property
+    def _num_left(self) -> int:
+        """Tokens that may still be written."""
+        request = self.request
+        return min(
+            request.params.max_tokens - request.num_output_tokens,
+            self._max_tokens - request.num_tokens,
+        )
+
+    @property
     def _num_prompt_tokens_read(self) -> int:
         """A preemption takes back what was computed, and not that it was read."""
         request = self.request
@@ -132,10 +141,13 @@ class Generation:
         return "disk" if self.request.is_from_disk else "ram"
 
     def _ending_after(self, token_id: int) -> Ending | None:
-        if self._guided is not None and self._guided.is_terminated:
+        guided = self._guided
+        if guided is not None and guided.is_closing and guided.is_complete:
+            return LOOP
+        if guided is not None and guided.is_terminated:
             return Ending(FinishReason.STOP, name="form")
         ending = self._ending_for_length(token_id)
-        is_cut = self._guided is not None and not self._guided.is_complete
+        is_cut = guided is not None and not guided.is_complete
         if ending is not None and ending.reason is FinishReason.LENGTH and is_cut:
             remedy = MORE_TOKENS if ending.name == "max_tokens" else "."
             notice = _joined(ending.notice, INCOMPLETE_NOTICE + remedy)
@@ -151,9 +163,17 @@ class Generation:
         if request.num_tokens >= self._max_tokens:
             notice = CONTEXT_FULL_NOTICE.format(max_tokens=self._max_tokens)
             return Ending(FinishReason.LENGTH, notice, "context_full")
-        if self._guard is not None and self._guard.feed(token_id):
-            return Ending(FinishReason.LENGTH, LOOP_NOTICE, "loop")
+        if self._guard is not None and self._guard.feed(token_id) and not self._leaves_loop():
+            return LOOP
         return None
+
+    def _leaves_loop(self) -> bool:
+        """An answer in a form that goes round in circles goes on when its form demands that, and
+        when it can be brought to its end."""
+        guided = self._guided
+        if guided is None or guided.is_complete:
+            return False
+        return guided.is_closing or guided.is_forced or guided.close(self._num_left)
 
     def _timings(self, ending: Ending) -> Timings:
         request = self.request

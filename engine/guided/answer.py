@@ -67,6 +67,17 @@ class GuidedAnswer:
         self._num_to_end: int | None = None
         self._num_unlooked = LOOK_EVERY
         self._num_vain_looks = 0
+        self._is_closing = False
+
+    @property
+    def is_forced(self) -> bool:
+        """The form leaves no choice about what comes next."""
+        return self._place is _Place.FORM and self._matcher.is_forced
+
+    @property
+    def is_closing(self) -> bool:
+        """It is on its way to the end, or there, because it was to be."""
+        return self._is_closing
 
     @property
     def is_complete(self) -> bool:
@@ -89,12 +100,7 @@ class GuidedAnswer:
                 row = row.copy()
                 row[self._vocabulary.end_ids] = -np.inf
                 return sample(row)
-            control = self._tokenizer.control_tokens.get(self._closing_tag)
-            self._coming.extend(
-                [control.token_id]
-                if control
-                else encode_continuation(self._tokenizer, self._closing_tag)
-            )
+            self._end_thinking()
         if self._coming:
             return self._coming.popleft()
         row = row[: self._vocabulary.num_tokens]
@@ -126,6 +132,26 @@ class GuidedAnswer:
         else:
             self._place = _Place.FORM
             self._matcher.accept(token_id)
+
+    def close(self, num_left: int) -> bool:
+        """Let the thinking end now, or else the answer, in at most so many tokens. False: no way
+        to its end was found."""
+        if self._place is _Place.THINKING:
+            self._end_thinking()
+            return True
+        way = self._matcher.closing(num_left) if self._place is _Place.FORM else None
+        if way is None:
+            return False
+        self._is_closing = True
+        self._coming = deque(way)
+        return True
+
+    def _end_thinking(self) -> None:
+        control = self._tokenizer.control_tokens.get(self._closing_tag)
+        if control is not None:
+            self._coming.append(control.token_id)
+        else:
+            self._coming.extend(encode_continuation(self._tokenizer, self._closing_tag))
 
     def _think(self, spelled: bytes) -> None:
         self._num_thought += 1

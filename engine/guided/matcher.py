@@ -104,6 +104,11 @@ class Matcher:
         self._check()
         return tokens
 
+    @property
+    def is_forced(self) -> bool:
+        """The form leaves no choice about what comes next."""
+        return not self.is_accepting and bool(self._state.compute_ff_bytes())
+
     def choices(self) -> Sequence[Sequence[int]]:
         """What may come next, first what soon leads to the end: a character, or several."""
         characters = self._characters()
