@@ -19,6 +19,7 @@ import llguidance
 
 from engine.errors import EngineDead, GrammarError, GrammarFailed
 from engine.guided.examples import closing_first, example_of, examples_of, literals_in_lark
+from engine.guided.faults import fault_of
 from engine.guided.formats import with_patterns
 from engine.guided.gbnf import ROOT, read_gbnf
 from engine.guided.grammar import Grammar, GrammarKind
@@ -158,20 +159,22 @@ def _compile_schema(grammar: Grammar, vocabulary: GuidedVocabulary) -> CompiledG
     if not isinstance(state, str):
         return CompiledGrammar(grammar, vocabulary, state, endings=endings)
 
-    def fault_of(part: Schema) -> str:
+    def told_of(part: Schema) -> str:
         state = _begin(_schema_text(part), vocabulary)
         return state if isinstance(state, str) else ""
 
-    path, fault = locate(schema, fault_of)
-    unenforced = f"{fault} at {path}"
+    path, told = locate(schema, told_of)
+    fault = fault_of(told)
+    unenforced = f"{fault.words} at {path}"
     if not grammar.is_approximate:
         raise GrammarError(
-            f"The schema cannot be kept to: {unenforced}; leave that out, or let the answer be"
+            f"The schema cannot be kept to: {unenforced}; {fault.remedy}, or let the answer be"
             " checked afterwards instead (approximate)."
         )
     state = _begin(_schema_text(schema, is_lenient=True), vocabulary)
     if isinstance(state, str):
-        raise GrammarError(f"The schema cannot be kept to, not even approximately: {state}.")
+        words = fault_of(state).words
+        raise GrammarError(f"The schema cannot be kept to, not even approximately: {words}.")
     return CompiledGrammar(grammar, vocabulary, state, unenforced, endings)
 
 
