@@ -47,8 +47,12 @@ def _of_response_format(value: object) -> Grammar | None:
             schema = value.get("json_schema")
             if not isinstance(schema, dict) or "schema" not in schema:
                 raise UsageError("response_format.json_schema.schema must be a JSON Schema.")
+            strict = schema.get("strict")
+            if strict is not None and not isinstance(strict, bool):
+                raise UsageError("response_format.json_schema.strict must be true or false.")
             source = json.dumps(schema["schema"], ensure_ascii=False)
-            return Grammar(GrammarKind.JSON_SCHEMA, source)
+            # Whoever does not ask for less has the schema enforced as a whole.
+            return Grammar(GrammarKind.JSON_SCHEMA, source, is_approximate=strict is False)
     raise UsageError("response_format.type must be text, json_object or json_schema.")
 
 

@@ -16,6 +16,8 @@ from app.api.chat_request import ChatRequest, read_chat_request
 from app.api.keys import is_key
 from app.chat.belonging import request_options
 from app.chat.chat_model import ChatModel
+from app.chat.guided import Check, Checker
+from app.chat.written import read_whole
 from app.services import Services
 from engine.async_engine import OutputStream
 from engine.errors import (
@@ -27,8 +29,8 @@ from engine.errors import (
     TemplateError,
     UsageError,
 )
-from engine.metrics import Timings
 from engine.request import FinishReason
+from engine.sampling_params import SamplingParams
 
 INVALID = "invalid_request_error"
 # Ours says more; it stands in `timings.finish`.
@@ -59,13 +61,16 @@ def router(services: Services, key: str) -> APIRouter:
             model = await services.chat_model()
             prompt = await model.prompt(wanted.path, "", time.time())
             guidance = await model.guidance(wanted.form)
-            owner = await services.program_user(wanted.user)
-            stream = model.loaded.engine.submit(
-                prompt, wanted.params, request_options(owner), guidance
-            )
+            checker = Checker(guidance)
+            options = request_options(await services.program_user(wanted.user))
+
+            def submit(params: SamplingParams) -> OutputStream:
+                return model.loaded.engine.submit(prompt, params, options, guidance)
+
+            stream = submit(wanted.params)
         except InglenookError as error:
             return failed(error)
-        completion = Completion(model, stream, wanted)
+        completion = Completion(model, stream, wanted, checker, submit)
         return EventResponse(completion) if wanted.is_streamed else await completion.whole(request)
 
     @routes.api_route("/{rest:path}", methods=["GET", "POST", "PUT", "PATCH", "DELETE"])
@@ -79,12 +84,26 @@ def router(services: Services, key: str) -> APIRouter:
 
 
 class Completion:
-    """One answer in OpenAI's shape. Owned by the task of its HTTP request."""
+    """One answer in OpenAI's shape. Owned by the task of its HTTP request.
 
-    def __init__(self, model: ChatModel, stream: OutputStream, wanted: ChatRequest) -> None:
+    What the form of an approximate answer could not enforce is checked at its end. In one piece
+    it is asked for again while it is not right; what was streamed cannot be taken back, and is
+    only said to be wrong.
+    """
+
+    def __init__(
+        self,
+        model: ChatModel,
+        stream: OutputStream,
+        wanted: ChatRequest,
+        checker: Checker,
+        submit: Callable[[SamplingParams], OutputStream],
+    ) -> None:
         self.stream = stream
-        self._splitter = model.splitter()
-        self._wants_usage = wanted.wants_usage
+        self._model = model
+        self._wanted = wanted
+        self._checker = checker
+        self._submit = submit
         self._head = {
             "id": f"chatcmpl-{uuid.uuid4().hex}",
             "created": int(time.time()),
@@ -94,38 +113,49 @@ class Completion:
     async def events(self) -> AsyncIterator[str]:
         """Server-sent events."""
         yield self._event({"role": "assistant", "content": ""})
+        splitter = self._model.splitter()
+        content = ""
         try:
             async for output in self.stream:
-                for delta in self._deltas(output.text, output.finish_reason is not None):
-                    yield self._event(delta)
-                if output.finish_reason is not None and output.timings is not None:
-                    yield self._last_event(output.finish_reason, output.timings)
-                    if self._wants_usage:
-                        yield self._usage_event(output.timings)
+                pieces = [splitter.feed(output.text)]
+                if output.finish_reason is not None:
+                    pieces.append(splitter.finish())
+                for thought, answer in pieces:
+                    content += answer
+                    if thought:
+                        yield self._event({"reasoning_content": thought})
+                    if answer:
+                        yield self._event({"content": answer})
+            reason, timings = output.finish_reason, output.timings
+            assert reason is not None and timings is not None
+            check = await self._check(content)
+            more = {"timings": timings.as_json(), **_said(output.notice, check)}
+            yield self._event({}, FINISH_REASONS[reason], **more)
+            if self._wanted.wants_usage:
+                yield self._line({"choices": [], "usage": timings.usage()})
         except InglenookError as error:
             yield f"data: {json.dumps(body_of(error))}\n\n"
         yield "data: [DONE]\n\n"
 
     async def whole(self, request: Request) -> Response:
         """The answer in one piece. A caller that goes away cancels it."""
-        thinking: list[str] = []
-        content: list[str] = []
-        with self.stream as stream, leaving(request, stream.abort):
-            try:
-                async for output in stream:
-                    for delta in self._deltas(output.text, output.finish_reason is not None):
-                        content.append(delta.get("content", ""))
-                        thinking.append(delta.get("reasoning_content", ""))
-            except InglenookError as error:
-                return failed(error)
-        assert output.finish_reason is not None and output.timings is not None
-        message: dict[str, Any] = {"role": "assistant", "content": "".join(content)}
-        if any(thinking):
-            message["reasoning_content"] = "".join(thinking)
+        try:
+            for params in self._checker.tries(self._wanted.params):
+                stream = self.stream if params is self._wanted.params else self._submit(params)
+                with stream, leaving(request, stream.abort):
+                    written = await read_whole(stream, self._model.splitter())
+                check = await self._check(written.content)
+                if check is None or not check.fault or written.finish_reason is FinishReason.ABORT:
+                    break
+        except InglenookError as error:
+            return failed(error)
+        message: dict[str, Any] = {"role": "assistant", "content": written.content}
+        if written.thinking:
+            message["reasoning_content"] = written.thinking
         choice = {
             "index": 0,
             "message": message,
-            "finish_reason": FINISH_REASONS[output.finish_reason],
+            "finish_reason": FINISH_REASONS[written.finish_reason],
             "logprobs": None,
         }
         return JSONResponse(
@@ -133,36 +163,32 @@ class Completion:
                 **self._head,
                 "object": "chat.completion",
                 "choices": [choice],
-                "usage": output.timings.usage(),
-                "timings": output.timings.as_json(),
+                "usage": written.timings.usage(),
+                "timings": written.timings.as_json(),
+                **_said(written.notice, check),
             }
         )
 
-    def _deltas(self, text: str, is_last: bool) -> list[dict[str, str]]:
-        pieces = [self._splitter.feed(text)]
-        if is_last:
-            pieces.append(self._splitter.finish())
-        deltas = []
-        for thinking, content in pieces:
-            if thinking:
-                deltas.append({"reasoning_content": thinking})
-            if content:
-                deltas.append({"content": content})
-        return deltas
+    async def _check(self, content: str) -> Check | None:
+        # A pattern of somebody else's may take its time.
+        return await asyncio.to_thread(self._checker.check, content)
 
     def _event(self, delta: dict[str, str], finish_reason: str | None = None, **more: Any) -> str:
         choice = {"index": 0, "delta": delta, "finish_reason": finish_reason}
         return self._line({"choices": [choice], **more})
 
-    def _last_event(self, reason: FinishReason, timings: Timings) -> str:
-        return self._event({}, FINISH_REASONS[reason], timings=timings.as_json())
-
-    def _usage_event(self, timings: Timings) -> str:
-        return self._line({"choices": [], "usage": timings.usage()})
-
     def _line(self, body: dict[str, Any]) -> str:
         chunk = {**self._head, "object": "chat.completion.chunk", **body}
         return f"data: {json.dumps(chunk)}\n\n"
+
+
+def _said(notice: str, check: Check | None) -> dict[str, Any]:
+    """What we say beside what OpenAI does: how an answer ended, and whether it is right."""
+    said: dict[str, Any] = {}
+    if check is not None:
+        said["check"] = check.as_json()
+    notices = " ".join(filter(None, (notice, check.notice if check else "")))
+    return said | ({"notice": notices} if notices else {})
 
 
 class EventResponse(StreamingResponse):

@@ -2,21 +2,17 @@
 
 import asyncio
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from app.chat.belonging import request_options
 from app.chat.chat_model import ChatModel
 from app.chat.guided import Check, Checker
 from app.chat.message import Role
-from app.chat.thinking import ThinkingSplitter
 from app.chat.turns import Turn
+from app.chat.written import Written, read_whole
 from app.commands.console import Console, write_json
 from app.commands.options import Options
 from app.services import Services
-from engine.async_engine import OutputStream
-from engine.request import RequestOutput
 
 
 async def generate(services: Services, options: Options, console: Console) -> None:
@@ -31,9 +27,10 @@ async def generate(services: Services, options: Options, console: Console) -> No
     checker = Checker(guidance)
     for tried in checker.tries(params):
         # What may have to be thrown away is not shown as it comes.
-        write = None if options.json or checker.is_needed else console.write
+        is_shown = not options.json and not checker.is_needed
+        write = console.write if is_shown else lambda piece: None
         with model.loaded.engine.submit(prompt, tried, asked, guidance) as stream:
-            written = await _read(stream, model.splitter(), write)
+            written = await read_whole(stream, model.splitter(), write)
         # A pattern of somebody else's may take its time.
         check = await asyncio.to_thread(checker.check, written.content)
         if check is None or not check.fault:
@@ -41,59 +38,29 @@ async def generate(services: Services, options: Options, console: Console) -> No
     if options.json:
         write_json(console, _result(model, written, check))
         return
-    console.write((written.content if write is None else "") + "\n")
+    console.write(("" if is_shown else written.content) + "\n")
     for notice in _notices(model, written, check):
         console.note(notice)
 
 
-@dataclass(frozen=True, slots=True)
-class Written:
-    """An answer with the last output of the engine."""
-
-    content: str
-    thinking: str
-    last: RequestOutput
-
-
-async def _read(
-    stream: OutputStream, splitter: ThinkingSplitter, write: Callable[[str], None] | None
-) -> Written:
-    content: list[str] = []
-    thinking: list[str] = []
-    last: RequestOutput | None = None
-    async for last in stream:
-        pieces = [splitter.feed(last.text)]
-        if last.finish_reason is not None:
-            pieces.append(splitter.finish())
-        for thought, answer in pieces:
-            thinking.append(thought)
-            content.append(answer)
-            if answer and write is not None:
-                write(answer)
-    assert last is not None
-    return Written("".join(content), "".join(thinking), last)
-
-
 def _notices(model: ChatModel, written: Written, check: Check | None) -> list[str]:
-    notices = written.last.notice, "" if check is None else check.notice, model.notice
+    notices = written.notice, "" if check is None else check.notice, model.notice
     return [notice for notice in notices if notice]
 
 
 def _result(model: ChatModel, written: Written, check: Check | None) -> dict[str, Any]:
-    last = written.last
-    assert last.finish_reason is not None and last.timings is not None
     result = {
         "text": written.content,
-        "finish_reason": last.finish_reason.value,
+        "finish_reason": written.finish_reason.value,
         "model": model.name,
         "backend": model.loaded.backend,
-        "usage": last.timings.usage(),
-        "timings": last.timings.as_json(),
+        "usage": written.timings.usage(),
+        "timings": written.timings.as_json(),
     }
     if written.thinking:
         result["thinking"] = written.thinking
     if check is not None:
-        result["check"] = {"valid": not check.fault, "fault": check.fault}
+        result["check"] = check.as_json()
     notices = _notices(model, written, check)
     if notices:
         result["notice"] = " ".join(notices)
