@@ -12,6 +12,7 @@ from engine.guided.productions import (
     Repeat,
     Rules,
     Sequence,
+    with_loops,
 )
 
 NOT_NOTHING = " & /(?s:.)+/"
@@ -20,6 +21,7 @@ NOT_NOTHING = " & /(?s:.)+/"
 def lark_of(rules: Rules, root: str) -> str:
     """The same grammar for llguidance. Raises GrammarError when it is too complicated."""
     try:
+        rules = with_loops(rules)
         return LarkWriter(rules, Lexer(rules, root).pieces(), root).write()
     except RecursionError as error:
         raise GrammarError("The grammar is nested too deeply: make it flatter.") from error

@@ -20,6 +20,7 @@ from engine.errors import GrammarFailed
 from engine.guided.json_place import JsonPlace
 from engine.guided.vocabulary import GuidedVocabulary
 
+TOO_MUCH = "too much may come next, in too many ways for this model"
 MOST_ENDINGS = 3
 MOST_LITERALS = 12
 # Others wait meanwhile.
@@ -153,7 +154,8 @@ class Matcher:
 
     def _check(self) -> None:
         if self._state.is_error():
-            reason = self._state.get_error().split("\n")[0].strip()
+            told = self._state.get_error()
+            reason = TOO_MUCH if "Too many items" in told else told.split("\n")[0].strip()
             raise GrammarFailed(
                 f"The answer could not be kept to its form any further ({reason}): try a simpler"
                 " form."

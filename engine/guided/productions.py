@@ -7,6 +7,7 @@ Repeat      the same thing from `least` to `most` times; None: without an end
 Reference   whatever another rule describes
 """
 
+import itertools
 from collections.abc import Callable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
@@ -154,3 +155,36 @@ def _growing(rules: Rules, holds: Callable[[Node, AbstractSet[str]], bool]) -> f
             known.add(name)
             waiting += users[name]
     return frozenset(known)
+
+
+def with_loops(rules: Rules) -> Rules:
+    """The same language, with a repetition where a rule only goes on with itself at one end.
+
+    `word ::= [a-z] word | [a-z]` becomes `[a-z]* [a-z]`, which needs no recursion.
+    """
+    return {name: _with_loop(name, node) for name, node in rules.items()}
+
+
+def _with_loop(name: str, node: Node) -> Node:
+    options = node.options if isinstance(node, Choice) else (node,)
+    for place in (-1, 0):
+        goes_on = [option for option in options if _is_itself(name, option, place)]
+        others = [option for option in options if option not in goes_on]
+        steps = [
+            option.parts[:-1] if place else option.parts[1:]
+            for option in goes_on
+            if isinstance(option, Sequence)
+        ]
+        left = [*others, *itertools.chain.from_iterable(steps)]
+        if goes_on and not any(name in references(each) for each in left):
+            loop = Repeat(Choice(tuple(map(Sequence, steps))), 0, None)
+            end = Choice(tuple(others))
+            return Sequence((loop, end) if place else (end, loop))
+    return node
+
+
+def _is_itself(name: str, option: Node, place: int) -> bool:
+    if not isinstance(option, Sequence) or len(option.parts) < 2:
+        return False
+    part = option.parts[place]
+    return isinstance(part, Reference) and part.name == name

@@ -5,14 +5,24 @@ import random
 from functools import cache
 from time import process_time
 
+import llguidance
 import pytest
 
 from engine.errors import GrammarError
+from engine.guided import compiler
 from engine.guided.gbnf import ROOT, read_gbnf
 from engine.guided.grammar import GrammarKind
 from engine.guided.lexemes import Lexer
 from engine.guided.pieces import lexemes_of
-from engine.guided.productions import Characters, Choice, Node, Reference, Repeat, Sequence
+from engine.guided.productions import (
+    Characters,
+    Choice,
+    Node,
+    Reference,
+    Repeat,
+    Sequence,
+    with_loops,
+)
 from tests.engine.guided.forms import accepts, compiled
 
 LETTERS = "abc"
@@ -99,11 +109,15 @@ def test_a_grammar_accepts_its_texts_and_no_others(seed: int) -> None:
         ('root ::= "(" word root? ")"\nword ::= [a-z]+', 2),
         # What may be mistaken for each other is in one, or, with recursion, each letter by itself.
         ('root ::= "(" [a-z]+ "a" root? ")"', 2),
-        ('root ::= "(" word "a" root? ")"\nword ::= [a-z] word | [a-z]', 5),
+        ('root ::= "(" word "a" root? ")"\nword ::= [a-z] word [a-z] | [a-z]', 6),
+        # A rule that goes on with itself is a repetition.
+        ('root ::= "(" word "a" root? ")"\nword ::= [a-z] word | [a-z]', 2),
+        ('root ::= "(" word "a" root? ")"\nword ::= word [a-z] | word [0-9] | [a-z]', 2),
+        ('root ::= root "," [a-z]+ | [a-z]+', 1),
     ],
 )
 def test_a_lexeme_is_as_long_as_can_be(source: str, num_lexemes: int) -> None:
-    assert len(lexemes_of(Lexer(read_gbnf(source), ROOT).pieces())) == num_lexemes
+    assert len(lexemes_of(Lexer(with_loops(read_gbnf(source)), ROOT).pieces())) == num_lexemes
 
 
 @pytest.mark.parametrize(
@@ -123,3 +137,10 @@ def test_what_takes_too_long_to_look_at_is_refused_in_time(source: str) -> None:
     with pytest.raises(GrammarError, match="make it"):
         Lexer(read_gbnf(source), ROOT).pieces()
     assert process_time() - began < 2
+
+
+def test_what_a_model_could_not_follow_is_refused_or_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    few = llguidance.LLParserLimits(step_max_items=20)
+    monkeypatch.setattr(compiler, "LIMITS", few)
+    with pytest.raises(GrammarError, match="too much may come next, in too many ways"):
+        compiled(GrammarKind.GBNF, 'root ::= x "." root | "."\nx ::= . x [ab] | . x [ac] | "c"')
