@@ -50,6 +50,8 @@ from engine.guided.productions import (
 
 # They take about a second.
 MOST_STEPS = 150_000
+# Of a grammar without recursion, which is not looked at any further.
+MOST_CHARACTERS = 100_000
 
 
 class Lexer:
@@ -69,15 +71,17 @@ class Lexer:
         self._patience = Patience(MOST_STEPS)
         self._is_regular = cache(self._find_regular)
         self._is_nullable = cache(self._find_nullable)
+        self._size = cache(self._find_size)
 
     def pieces(self) -> Pieces:
         """Of the root and of each rule that it calls, in which every text of the grammar is read.
 
         Raises GrammarError when that takes too long to find out.
         """
-        if self._is_regular(self._rules[self._root]):
+        all_of_it = self._rules[self._root]
+        if self._is_regular(all_of_it) and self._size(all_of_it) <= MOST_CHARACTERS:
             # Nothing follows the one lexeme that it is.
-            return {self._root: self._lexeme_or_nothing(self._rules[self._root])}
+            return {self._root: self._lexeme_or_nothing(all_of_it)}
         while True:
             pieces = self._divided()
             self._patience.take(len(self._lexemes))
@@ -162,6 +166,12 @@ class Lexer:
                 return least == 0 or self._is_nullable(body)
             case Reference(name):
                 return self._is_nullable(self._rules[name])
+
+    def _find_size(self, node: Node) -> int:
+        """In sets of characters, once every rule stands where it is referred to."""
+        if isinstance(node, Reference):
+            return self._size(self._rules[node.name])
+        return max(1, sum(map(self._size, inner(node))))
 
     # Conflicts
 

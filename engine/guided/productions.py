@@ -169,7 +169,7 @@ def _with_loop(name: str, node: Node) -> Node:
     options = node.options if isinstance(node, Choice) else (node,)
     for place in (-1, 0):
         goes_on = [option for option in options if _is_itself(name, option, place)]
-        others = [option for option in options if option not in goes_on]
+        others = [option for option in options if not _is_itself(name, option, place)]
         steps = [
             option.parts[:-1] if place else option.parts[1:]
             for option in goes_on

@@ -129,8 +129,10 @@ def test_a_lexeme_is_as_long_as_can_be(source: str, num_lexemes: int) -> None:
         + '\nr30 ::= "x"',
         "\n".join(["root ::= r0 root | r0", *(f"r{n} ::= [a-z] r{n + 1}" for n in range(3_000))])
         + '\nr3000 ::= "x"',
+        "\n".join(["root ::= r0", *(f"r{n} ::= r{n + 1} r{n + 1}" for n in range(40))])
+        + '\nr40 ::= "x"',
     ],
-    ids=["alike", "many", "doubled", "deep"],
+    ids=["alike", "many", "doubled", "deep", "doubled without recursion"],
 )
 def test_what_takes_too_long_to_look_at_is_refused_in_time(source: str) -> None:
     began = process_time()
