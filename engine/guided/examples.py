@@ -50,14 +50,15 @@ def literals_in_lark(source: str) -> list[str]:
 
 
 def closing_first(literals: Iterable[str]) -> list[str]:
-    """First what most likely ends something, and last what begins it."""
+    """First what most likely ends something."""
 
     def rank(text: str) -> tuple[int, int]:
         last = text[-1]
-        for number, group in enumerate(("\"'`", ")]}>;", "([{<")):
+        for number, group in enumerate(("\"'`", ")]}>;")):
             if last in group:
-                return (0, 1, 4)[number], len(text)
-        return (3 if last.isalnum() else 2), len(text)
+                return number, len(text)
+        # A word is mostly part of a longer one.
+        return 4 if last.isalnum() else 3 if last in "([{<" else 2, len(text)
 
     return sorted(literals, key=rank)
 

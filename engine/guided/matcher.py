@@ -23,6 +23,9 @@ from engine.guided.vocabulary import GuidedVocabulary
 TOO_MUCH = "too much may come next, in too many ways for this model"
 MOST_ENDINGS = 3
 MOST_LITERALS = 12
+MOST_OTHERS = 20
+# What it costs to come where the same may come next as somewhere before.
+COST_OF_A_REPETITION = 4
 # Others wait meanwhile.
 CLOSING_SECONDS = 0.15
 # Of each search, what something else than the first choice costs, in tokens, and how many states it
@@ -127,7 +130,15 @@ class Matcher:
         in_string = place is not None and place.in_string
         candidates = self._vocabulary.to_fill if in_string else self._vocabulary.to_close
         bits = (mask[candidates >> 5] >> (candidates & 31)) & 1
-        return [[int(each)] for each in candidates[bits.astype(np.bool_)]]
+        found = [[int(each)] for each in candidates[bits.astype(np.bool_)]]
+        if found:
+            return found
+        # In no script of ours: whatever may come, the shortest first.
+        spelled = self._vocabulary.token_bytes
+        allowed = self._vocabulary.allowed(mask)
+        allowed[self._vocabulary.end_ids] = False
+        few = sorted(allowed.nonzero()[0][:MOST_OTHERS], key=lambda each: len(spelled[each]))
+        return [[int(each)] for each in few]
 
     def _spell(self, token_ids: Sequence[int]) -> bytes:
         return b"".join(self._vocabulary.token_bytes[each] for each in token_ids)
@@ -170,15 +181,20 @@ class _Place:
     tokens: tuple[int, ...]
     num_turns: int
     """How often something else than the first choice was taken, and how far from it."""
+    num_repetitions: int
+    """How often it came where nothing new was possible."""
     next_tokens: Sequence[int]
 
 
 def _way_to_the_end(
     state: Matcher, most: int, cost_of_a_turn: int, most_looks: int, until: float
 ) -> list[int] | None:
-    """Best first: what is short and takes first choices (limited discrepancy search)."""
+    """Best first: what is short, takes first choices (limited discrepancy search, Harvey and
+    Ginsberg 1995), and comes where something else is possible than before (novelty, Lipovetzky and
+    Geffner 2012)."""
     order = itertools.count()
-    places = [(0, next(order), _Place(state, (), 0, ()))]
+    places = [(0, next(order), _Place(state, (), 0, 0, ()))]
+    seen: set[bytes] = set()
     for _ in range(most_looks):
         if not places or perf_counter() > until:
             return None
@@ -199,8 +215,15 @@ def _way_to_the_end(
             choices = state.choices() if len(tokens) < most else ()
         except GrammarFailed:
             continue
+        num_repetitions = place.num_repetitions
+        if choices:
+            mask = state.fill_bitmask().tobytes()
+            num_repetitions += mask in seen
+            seen.add(mask)
         for rank, chosen in enumerate(choices):
             num_turns = place.num_turns + rank
             cost = len(tokens) + cost_of_a_turn * num_turns
-            heappush(places, (cost, next(order), _Place(state, tokens, num_turns, chosen)))
+            cost += COST_OF_A_REPETITION * num_repetitions
+            further = _Place(state, tokens, num_turns, num_repetitions, chosen)
+            heappush(places, (cost, next(order), further))
     return None

@@ -55,6 +55,24 @@ DELIMITED: dict[str, tuple[GrammarKind, str]] = {
         GrammarKind.LARK,
         'start: row ("\\n" row)*\nrow: "|" CELL "|" CELL "|"\nCELL: /[^|]+/',
     ),
+    "equations": (
+        GrammarKind.GBNF,
+        r"""
+        root ::= (sum "=" ws term "\n")+
+        sum ::= term ([-+*/] term)*
+        term ::= [a-z] [a-z0-9_]* ws | [0-9]+ ws | "(" ws sum ")" ws
+        ws ::= [ \t\n]*
+        """,
+    ),
+    "calls": (
+        GrammarKind.GBNF,
+        r"""
+        root ::= ("int " name "(" ")" "{" line* "}")+
+        line ::= "return " name ";" | "while(" name "<" name "){" line* "}"
+        name ::= [a-z]+
+        """,
+    ),
+    "another script": (GrammarKind.GBNF, 'root ::= ("[" [ぁ-ゟ]+ "]")+ "。" root?'),
     "pattern": (GrammarKind.REGEX, "[^;]+;[^.]+[.]"),
 }
 
