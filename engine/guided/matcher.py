@@ -24,13 +24,13 @@ TOO_MUCH = "too much may come next, in too many ways for this model"
 MOST_ENDINGS = 3
 MOST_LITERALS = 12
 MOST_OTHERS = 20
-# What it costs to come where the same may come next as somewhere before.
-COST_OF_A_REPETITION = 4
 # Others wait meanwhile.
 CLOSING_SECONDS = 0.15
-# Of each search, what something else than the first choice costs, in tokens, and how many states it
-# may look at. The higher the cost, the sooner it gets far; the lower, the shorter is what it finds.
-SEARCHES = (8, 300), (1000, 1500)
+# Of each search, in tokens, what something else than the first choice costs, and what it costs to
+# come where the same may come next as somewhere before; and how many states it may look at. The
+# higher the first cost, the sooner it gets far; the lower, the shorter is what it finds. The last
+# one only goes ahead, for forms whose shortest answer is long.
+SEARCHES = (8, 4, 300), (1000, 4, 1500), (1_000_000, 0, 3000)
 
 
 class Matcher:
@@ -96,8 +96,8 @@ class Matcher:
     def closing(self, num_tokens: int, seconds: float | None = None) -> list[int] | None:
         """Tokens of a way to the end, at most so many. None: none was found in this time."""
         until = perf_counter() + (CLOSING_SECONDS if seconds is None else seconds)
-        for cost_of_a_turn, most_looks in SEARCHES:
-            way = _way_to_the_end(self.copy(), num_tokens, cost_of_a_turn, most_looks, until)
+        for search in SEARCHES:
+            way = _way_to_the_end(self.copy(), num_tokens, search, until)
             if way is not None:
                 return way
         return None
@@ -187,11 +187,12 @@ class _Place:
 
 
 def _way_to_the_end(
-    state: Matcher, most: int, cost_of_a_turn: int, most_looks: int, until: float
+    state: Matcher, most: int, search: tuple[int, int, int], until: float
 ) -> list[int] | None:
     """Best first: what is short, takes first choices (limited discrepancy search, Harvey and
     Ginsberg 1995), and comes where something else is possible than before (novelty, Lipovetzky and
     Geffner 2012)."""
+    cost_of_a_turn, cost_of_a_repetition, most_looks = search
     order = itertools.count()
     places = [(0, next(order), _Place(state, (), 0, 0, ()))]
     seen: set[bytes] = set()
@@ -223,7 +224,7 @@ def _way_to_the_end(
         for rank, chosen in enumerate(choices):
             num_turns = place.num_turns + rank
             cost = len(tokens) + cost_of_a_turn * num_turns
-            cost += COST_OF_A_REPETITION * num_repetitions
+            cost += cost_of_a_repetition * num_repetitions
             further = _Place(state, tokens, num_turns, num_repetitions, chosen)
             heappush(places, (cost, next(order), further))
     return None
