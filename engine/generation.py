@@ -173,7 +173,13 @@ class Generation:
         guided = self._guided
         if guided is None or guided.is_complete:
             return False
-        return guided.is_closing or guided.is_forced or guided.close(self._num_left)
+        if guided.is_closing or guided.is_forced:
+            return True
+        if not guided.close(self._num_left):
+            return False
+        # What comes now is no part of it.
+        self._guard = LoopGuard()
+        return True
 
     def _timings(self, ending: Ending) -> Timings:
         request = self.request

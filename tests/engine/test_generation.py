@@ -53,9 +53,19 @@ def test_a_repetition_that_the_form_demands_is_no_loop(pattern: str) -> None:
     assert (last.finish_reason, last.notice) == (FinishReason.STOP, "")
 
 
-@pytest.mark.parametrize("pattern", ["[ab]{600}", "([a-z]{3},)*end", "<[a-z ]{1,1500}>"])
-def test_a_loop_in_a_form_is_brought_to_the_end_of_the_form(pattern: str) -> None:
-    text, last = written(b"aaa,", pattern)
+@pytest.mark.parametrize(
+    ("likes", "pattern"),
+    [
+        (b"aaa,", "[ab]{600}"),
+        (b"aaa,", "([a-z]{3},)*end"),
+        (b"aaa,", "<[a-z ]{1,1500}>"),
+        # Every second letter is demanded, and those are the ones at which it is looked.
+        (b"ah", "(ah){1,900}!"),
+        (b"ha", "x(ah){1,900}!"),
+    ],
+)
+def test_a_loop_in_a_form_is_brought_to_the_end_of_the_form(likes: bytes, pattern: str) -> None:
+    text, last = written(likes, pattern)
     assert len(text) <= 700
     assert accepts(compiled(GrammarKind.REGEX, pattern), text)
     assert (last.finish_reason, last.notice) == (FinishReason.LENGTH, LOOP_NOTICE)
