@@ -205,9 +205,7 @@ class Engine:
 
     def forget_all(self) -> None:
         """Give up all KV, in every tier. What runs is read again."""
-        for request in reversed(self._scheduler.running):
-            self._scheduler.requeue(request)
-        self._seats.forget_everything()
+        self._overwrite_memory()
         self._seats.store.forget_all()
 
     def check(self) -> None:
@@ -340,7 +338,8 @@ class Engine:
     def _overwrite_memory(self) -> None:
         logger.warning("the KV memory is overwritten; running requests are read again")
         for request in reversed(self._scheduler.running):
-            self._scheduler.preempt(request)
+            # Not for want of room, which is there afterwards: nobody need wait for it.
+            self._scheduler.requeue(request)
         self._seats.forget_everything()
 
     def _fail(self, request: Request, error: EngineError) -> RequestFailure:

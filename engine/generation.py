@@ -28,6 +28,7 @@ FORM_NEEDS_BANNED = (
     " bans."
 )
 MORE_TOKENS = "; allow it more tokens."
+STOP_NOTICE = "The stop texts were left out, because an answer in a form ends as its form does."
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +38,9 @@ class Ending:
     reason: FinishReason
     notice: str = ""
     name: str = ""
+
+
+LOOP = Ending(FinishReason.LENGTH, LOOP_NOTICE, "loop")
 
 
 def failed_form(error: EngineError) -> Ending:
@@ -53,9 +57,10 @@ class Generation:
         self._max_tokens = max_tokens
         guidance = request.guidance
         self._guided = None if guidance is None else GuidedAnswer(guidance, tokenizer)
+        stop = request.params.stop
         # A stop text may be part of what a form requires.
-        stop = request.params.stop if guidance is None else ()
-        self._detokenizer = Detokenizer(tokenizer, stop)
+        self._detokenizer = Detokenizer(tokenizer, stop if guidance is None else ())
+        self._notice = STOP_NOTICE if stop and guidance is not None else ""
         self._guard = LoopGuard() if request.params.loop_guard else None
         self._added = perf_counter()
         self._scheduled: float | None = None
@@ -178,7 +183,7 @@ class Generation:
             text=output.text + self._detokenizer.finish(),
             finish_reason=ending.reason,
             timings=self._timings(ending),
-            notice=ending.notice,
+            notice=_joined(ending.notice, self._notice),
         )
 
     def _append(self, token_id: int) -> Ending | None:
@@ -234,13 +239,16 @@ class Generation:
         return "disk" if self.request.is_from_disk else "ram"
 
     def _ending_after(self, token_id: int) -> Ending | None:
-        if self._guided is not None and self._guided.is_terminated:
+        guided = self._guided
+        if guided is not None and guided.is_closing and guided.is_complete:
+            return LOOP
+        if guided is not None and guided.is_terminated:
             return Ending(FinishReason.STOP, name="form")
         ending = self._ending_for_length(token_id)
-        is_cut = self._guided is not None and not self._guided.is_complete
+        is_cut = guided is not None and not guided.is_complete
         if ending is not None and ending.reason is FinishReason.LENGTH and is_cut:
             remedy = MORE_TOKENS if ending.name == "max_tokens" else "."
-            notice = " ".join(filter(None, (ending.notice, INCOMPLETE_NOTICE + remedy)))
+            notice = _joined(ending.notice, INCOMPLETE_NOTICE + remedy)
             return Ending(FinishReason.GRAMMAR_INCOMPLETE, notice, ending.name)
         return ending
 
@@ -253,9 +261,23 @@ class Generation:
         if request.num_tokens >= self._max_tokens:
             notice = CONTEXT_FULL_NOTICE.format(max_tokens=self._max_tokens)
             return Ending(FinishReason.LENGTH, notice, "context_full")
-        if self._guard is not None and self._guard.feed(token_id):
-            return Ending(FinishReason.LENGTH, LOOP_NOTICE, "loop")
+        if self._guard is not None and self._guard.feed(token_id) and not self._leaves_loop():
+            return LOOP
         return None
+
+    def _leaves_loop(self) -> bool:
+        """An answer in a form that goes round in circles goes on when its form demands that, and
+        when it can be brought to its end."""
+        guided = self._guided
+        if guided is None or guided.is_complete:
+            return False
+        if guided.is_closing or guided.is_forced:
+            return True
+        if not guided.close(self._num_left):
+            return False
+        # What comes now is no part of it.
+        self._guard = LoopGuard()
+        return True
 
     def _timings(self, ending: Ending) -> Timings:
         request = self.request
@@ -280,3 +302,7 @@ class Generation:
             queue_ms=(scheduled - self._added) * 1e3,
             finish=ending.name or ending.reason.value,
         )
+
+
+def _joined(*notices: str) -> str:
+    return " ".join(filter(None, notices))

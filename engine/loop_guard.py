@@ -31,13 +31,17 @@ class LoopGuard:
     def __init__(self) -> None:
         self._tail: deque[int] = deque(maxlen=MIN_REPEATS * MAX_BLOCK)
         self._num_tokens = 0
+        self._is_loop = False
 
     def feed(self, token_id: int) -> bool:
-        """True once the answer is in a loop."""
+        """Whether the answer was in a loop when it was looked at last."""
         self._tail.append(token_id)
         self._num_tokens += 1
-        if self._num_tokens < MIN_TOKENS or self._num_tokens % CHECK_EVERY:
-            return False
+        if self._num_tokens >= MIN_TOKENS and self._num_tokens % CHECK_EVERY == 0:
+            self._is_loop = self._repeats(token_id)
+        return self._is_loop
+
+    def _repeats(self, token_id: int) -> bool:
         tail = np.fromiter(self._tail, dtype=np.int64, count=len(self._tail))
         # The newest token occurs a block ago, or that is not the block.
         recent = tail[-MAX_BLOCK - 1 : -1][::-1]

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from engine.errors import UsageError
-from engine.guided.grammar import Grammar, GrammarKind
+from engine.guided.grammar import Grammar, GrammarKind, grammar_kind
 
 FIELDS = frozenset({"response_format", "grammar", "structured_outputs"})
 _ANY_OBJECT = '{"type": "object"}'
@@ -47,8 +47,12 @@ def _of_response_format(value: object) -> Grammar | None:
             schema = value.get("json_schema")
             if not isinstance(schema, dict) or "schema" not in schema:
                 raise UsageError("response_format.json_schema.schema must be a JSON Schema.")
+            strict = schema.get("strict")
+            if strict is not None and not isinstance(strict, bool):
+                raise UsageError("response_format.json_schema.strict must be true or false.")
             source = json.dumps(schema["schema"], ensure_ascii=False)
-            return Grammar(GrammarKind.JSON_SCHEMA, source)
+            # Whoever does not ask for less has the schema enforced as a whole.
+            return Grammar(GrammarKind.JSON_SCHEMA, source, is_approximate=strict is False)
     raise UsageError("response_format.type must be text, json_object or json_schema.")
 
 
@@ -57,7 +61,7 @@ def _of_grammar(value: object) -> Grammar | None:
         return None
     if not isinstance(value, str):
         raise UsageError("The field 'grammar' must be a text, in GBNF or Lark.")
-    return Grammar(GrammarKind.GBNF if "::=" in value else GrammarKind.LARK, value)
+    return Grammar(grammar_kind(value), value)
 
 
 def _of_structured_outputs(value: object) -> Grammar | None:

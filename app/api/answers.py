@@ -61,6 +61,15 @@ class Answers:
             num_over += output.finish_reason is not None
             yield item
 
+    async def ask_again(self, params: SamplingParams) -> AsyncIterator[RequestOutput]:
+        """The outputs of one answer more, with other choices. Raises what its stream raises."""
+        stream = self._submit(params)
+        self._streams.append(stream)
+        if self._is_aborted:
+            stream.abort()
+        async for output in stream:
+            yield output
+
     def _ask_for_the_others(self) -> None:
         if self._is_aborted:
             return

@@ -17,12 +17,12 @@ from statistics import median
 from time import perf_counter
 from typing import Any, Self
 
+from app.amounts import counted
 from app.bench.compare import Bar, Pair, figure_of
 from app.bench.machine import Others, machine
 from app.bench.our_engine import OurEngine, model_of
 from app.bench.report import Report
 from app.bench.workload import Generation, Prompts
-from app.commands.console import counted
 from engine.config import EngineConfig
 
 WINDOW = 8

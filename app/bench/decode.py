@@ -8,6 +8,7 @@ either is idle while the other works.
 import argparse
 from typing import Any
 
+from app.amounts import counted
 from app.bench import busy
 from app.bench.compare import MIN_PAIRS, Bar, Figure, Pair, figure_of, interleave, show_pair
 from app.bench.llama_server import LlamaServer
@@ -16,7 +17,6 @@ from app.bench.options import add_context, add_effort, add_model, add_server, pr
 from app.bench.our_engine import OurEngine, Taken, model_of
 from app.bench.report import Report
 from app.bench.workload import Generation, Prompts
-from app.commands.console import counted
 from engine.config import EngineConfig
 from engine.errors import UsageError
 

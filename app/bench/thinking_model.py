@@ -12,7 +12,7 @@ from pathlib import Path
 from struct import error as OutOfBounds
 from struct import pack, unpack_from
 
-from app.memory import bytes_in_words
+from app.amounts import bytes_in_words
 from engine.errors import ModelDamaged, UsageError
 
 TEMPLATE = (

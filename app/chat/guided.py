@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from engine.guided.answer import Guidance
 from engine.guided.validator import AnswerValidator
@@ -19,6 +20,9 @@ class Check:
 
     unenforced: str
     fault: str
+
+    def as_json(self) -> dict[str, Any]:
+        return {"valid": not self.fault, "fault": self.fault}
 
     @property
     def notice(self) -> str:

@@ -7,8 +7,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from app.amounts import counted
 from app.chat.message import Conversation, Message, Role
-from app.commands.console import Console, counted, write_json
+from app.commands.console import Console, write_json
 from app.commands.options import Options
 from app.history.search import search
 from app.history.transfer import export, import_
@@ -134,8 +135,7 @@ async def delete_chats(services: Services, options: Options, console: Console) -
     for conversation_id in ids:
         await services.conversations.get(conversation_id)
     for conversation_id in ids:
-        # Its job ends by itself, with nothing left to write to.
-        services.jobs.stop(conversation_id)
+        # An answer that is being written ends with it.
         await services.conversations.purge(conversation_id)
     console.note(f"{counted(len(ids), 'conversation')} deleted.")
 

@@ -35,10 +35,6 @@ class Terminal:
         sys.stderr.flush()
 
 
-def counted(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
-
-
 def write_json(console: Console, value: Any) -> None:
     """One object and nothing else; in ASCII, which every terminal and pipe lets through."""
     console.write(json.dumps(value) + "\n")

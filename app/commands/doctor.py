@@ -12,9 +12,9 @@ from dataclasses import asdict, dataclass
 import numpy as np
 import psutil
 
-from app.commands.console import Console, counted, write_json
+from app.amounts import bytes_in_words, counted
+from app.commands.console import Console, write_json
 from app.commands.options import Options
-from app.memory import bytes_in_words
 from app.models.local import ModelFacts, model_facts
 from app.services import Services
 from engine.config import DEFAULT_CONTEXT_TOKENS

@@ -1,8 +1,8 @@
 """`inglenook models`: what is here, and what a file is."""
 
+from app.amounts import bytes_in_words
 from app.commands.console import Console, write_json
 from app.commands.options import Options
-from app.memory import bytes_in_words
 from app.models.local import find_model, list_models, model_facts
 from app.models.starter import STARTER_NOTICE, starter_model
 from app.services import Services

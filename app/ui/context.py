@@ -4,11 +4,11 @@ from typing import Any
 
 import gradio as gr
 
+from app.amounts import bytes_in_words, turns
 from app.chat.context import Outlook
 from app.chat.message import Overflow
 from app.chat.sight import Fill
-from app.memory import Memory, bytes_in_words
-from app.ui.amounts import turns
+from app.memory import Memory
 from app.ui.room import Services
 
 WORDS_PER_TOKEN = 0.75

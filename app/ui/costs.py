@@ -1,6 +1,7 @@
 """What memory costs and how much of it is used, as tables for the settings."""
 
-from app.memory import Memory, bytes_in_words
+from app.amounts import bytes_in_words
+from app.memory import Memory
 from app.ui.render import show_verbatim
 
 

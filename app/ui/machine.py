@@ -6,7 +6,7 @@ from typing import Any
 
 import gradio as gr
 
-from app.memory import bytes_in_words
+from app.amounts import bytes_in_words
 from app.settings import Settings
 from app.ui.boundary import told
 from app.ui.costs import costs, usage

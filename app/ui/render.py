@@ -10,8 +10,8 @@ from dataclasses import fields
 from typing import Any
 from urllib.parse import urlsplit
 
+from app.amounts import milliseconds
 from app.chat.message import Message, MessageState, Role, Seen
-from app.ui.amounts import milliseconds
 from app.ui.fences import parts
 from app.ui.room import Answer
 from engine.metrics import Timings

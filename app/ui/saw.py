@@ -4,8 +4,8 @@ from typing import Any
 
 import gradio as gr
 
+from app.amounts import milliseconds
 from app.chat.sight import Sight, Stretch
-from app.ui.amounts import milliseconds
 from app.ui.boundary import told
 from app.ui.render import show_verbatim, timings_of
 from app.ui.room import Services

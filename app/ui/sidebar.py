@@ -6,7 +6,7 @@ import gradio as gr
 
 from app.chat.belonging import is_temporary
 from app.chat.message import Conversation
-from app.history.search import search
+from app.history.search import Hit, search
 from app.ui.boundary import told
 from app.ui.render import show_verbatim
 from app.ui.room import Services
@@ -77,13 +77,8 @@ class Sidebar:
         return made.conversation_id, None
 
     async def _found(self, query: str) -> list[tuple[str, str]]:
-        """One entry for each conversation with a hit: its title, and the words that were found."""
-        entries: dict[str, str] = {}
-        for hit in await search(self.services.database, query):
-            entries.setdefault(
-                hit.conversation.conversation_id, f"{title_of(hit.conversation)}\n{hit.snippet}"
-            )
-        return [(label, conversation_id) for conversation_id, label in entries.items()]
+        hits = await search(self.services.database, query)
+        return [(_label(hit), hit.conversation.conversation_id) for hit in hits]
 
 
 class Header:
@@ -142,6 +137,12 @@ class Header:
             return gr.skip(), None, gr.update(visible=False)
         await self.services.conversations.restore(deleted_id)
         return deleted_id, None, gr.update(visible=False)
+
+
+def _label(hit: Hit) -> str:
+    """The title, and below it the words that were found where they are not its own."""
+    title = title_of(hit.conversation)
+    return title if hit.message_id is None else f"{title}\n{hit.snippet}"
 
 
 def title_of(conversation: Conversation) -> str:

@@ -64,14 +64,27 @@ class GuidedAnswer:
         self._thought = b""
         self._num_thought = 0
         self._num_spaces = 0
+        self._takes_spaces = False
         # What comes next without being asked for: a closing tag, or the way to the end.
         self._coming: deque[int] = deque()
         self._num_to_end: int | None = None
         self._num_unlooked = LOOK_EVERY
         self._num_vain_looks = 0
+        self._is_closing = False
+
+    @property
+    def is_forced(self) -> bool:
+        """The form leaves no choice about what comes next."""
+        return self._place is _Place.FORM and self._matcher.is_forced
+
+    @property
+    def is_closing(self) -> bool:
+        """It is on its way to the end, or there, because it was to be."""
+        return self._is_closing
 
     def begin(self, begun: Sequence[int]) -> None:
         """Take what is written of the answer already. Raises GrammarFailed."""
+        self._takes_spaces = True
         for token_id in begun:
             self.accept(token_id)
 
@@ -101,15 +114,10 @@ class GuidedAnswer:
                 row = row.copy()
                 row[self._vocabulary.end_ids] = -np.inf
                 return sample(row)
-            control = self._tokenizer.control_tokens.get(self._closing_tag)
-            self._coming.extend(
-                [control.token_id]
-                if control
-                else encode_continuation(self._tokenizer, self._closing_tag)
-            )
+            self._end_thinking()
         if self._coming:
             return self._coming.popleft()
-        return self._in_time(sample(self._restricted(row)), num_left)
+        return self._in_time(sample(self._restricted(row, num_left)), num_left)
 
     def allowed(self, row: Row, num_left: int) -> Row:
         """A copy of the row with what may come next, of an answer that may have `num_left` tokens
@@ -118,7 +126,7 @@ class GuidedAnswer:
             row = row.copy()
             row[self._vocabulary.end_ids] = -np.inf
             return row
-        restricted = self._restricted(row)
+        restricted = self._restricted(row, num_left)
         if self._place is not _Place.FORM or num_left > LAST_TOKENS:
             return restricted
         way = self._matcher.closing(num_left)
@@ -129,13 +137,19 @@ class GuidedAnswer:
         closing[only] = restricted[only]
         return closing
 
-    def _restricted(self, row: Row) -> Row:
+    def _restricted(self, row: Row, num_left: int) -> Row:
         row = row[: self._vocabulary.num_tokens]
         restricted = self._matcher.restrict(row)
+        # The last tokens are the form's.
+        self._takes_spaces = (
+            self._place is _Place.BETWEEN
+            and self._num_spaces < MOST_SPACES
+            and num_left > LAST_TOKENS
+        )
         if self._place is _Place.OPENING:
             for token_id in self._opening_tags:
                 restricted[token_id] = row[token_id]
-        elif self._place is _Place.BETWEEN and self._num_spaces < MOST_SPACES:
+        elif self._takes_spaces:
             spaces = self._vocabulary.spaces
             restricted[spaces] = row[spaces]
         return restricted
@@ -178,6 +192,26 @@ class GuidedAnswer:
             self._place = _Place.FORM
             self._matcher.accept(token_id)
 
+    def close(self, num_left: int) -> bool:
+        """Let the thinking end now, or else the answer, in at most so many tokens. False: no way
+        to its end was found."""
+        if self._place is _Place.THINKING:
+            self._end_thinking()
+            return True
+        way = self._matcher.closing(num_left) if self._place is _Place.FORM else None
+        if way is None:
+            return False
+        self._is_closing = True
+        self._coming = deque(way)
+        return True
+
+    def _end_thinking(self) -> None:
+        control = self._tokenizer.control_tokens.get(self._closing_tag)
+        if control is not None:
+            self._coming.append(control.token_id)
+        else:
+            self._coming.extend(encode_continuation(self._tokenizer, self._closing_tag))
+
     def _think(self, spelled: bytes) -> None:
         self._num_thought += 1
         tag = self._closing_tag.encode()
@@ -193,7 +227,8 @@ class GuidedAnswer:
             self.accept(token_id)
 
     def _is_space(self, token_id: int) -> bool:
-        return self._num_spaces < MOST_SPACES and bool(np.any(self._vocabulary.spaces == token_id))
+        is_possible = self._takes_spaces and self._num_spaces < MOST_SPACES
+        return is_possible and bool(np.any(self._vocabulary.spaces == token_id))
 
     def _in_time(self, token_id: int, num_left: int) -> int:
         """The token, unless the end could not be reached after it; then the way there begins."""

@@ -11,20 +11,22 @@ own limits see to.
 import asyncio
 import json
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
-from threading import Lock
+from dataclasses import dataclass
 
 import llguidance
 
 from engine.errors import EngineDead, GrammarError, GrammarFailed
-from engine.guided.examples import example_of, examples_of
+from engine.guided.examples import closing_first, example_of, examples_of, literals_in_lark
+from engine.guided.faults import fault_of
 from engine.guided.formats import with_patterns
-from engine.guided.gbnf import lark_of
+from engine.guided.gbnf import ROOT, read_gbnf
 from engine.guided.grammar import Grammar, GrammarKind
 from engine.guided.json_place import JsonPlace
-from engine.guided.matcher import Matcher
+from engine.guided.lark import lark_of
+from engine.guided.matcher import TOO_MUCH, Matcher
+from engine.guided.productions import literals_of
 from engine.guided.schema import MAX_BYTES, MAX_CHOICES, Schema, locate, read_schema
 from engine.guided.vocabulary import GuidedVocabulary
 from engine.tokenizer import Tokenizer
@@ -35,18 +37,23 @@ NUM_REMEMBERED = 64
 # At most one space or line break with its indent between two things: a model may otherwise go on
 # with white space for ever.
 WHITESPACE = r"[ ]?|\n[ ]{0,20}"
-# An object of 1,000 properties, any of which may be next, takes 4,000 items.
+# An object of 1,000 properties, any of which may be next, takes 4,000 items in a row. Where each
+# letter is a lexeme, a mask takes 500,000 of a vocabulary of 262,144, and 50 to 100 ms.
 LIMITS = llguidance.LLParserLimits(
-    max_grammar_size=200_000, max_items_in_row=8_000, verbose_errors=False
+    max_grammar_size=200_000,
+    max_items_in_row=8_000,
+    step_max_items=600_000,
+    verbose_errors=False,
 )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CompiledGrammar:
-    """Any thread may hold it and take matchers from it.
+    """Any thread may take matchers from it: its own state never goes on, and is copied whole.
 
     `unenforced`: what of a schema an approximate answer may break, in words; then it is to be
-    checked. `endings`: tokens with which an answer, or a string in JSON, may end.
+    checked. `endings`: tokens with which an answer, or a string in JSON, may end. `literals`:
+    those that stand in a grammar, first what ends something.
     """
 
     grammar: Grammar
@@ -54,13 +61,13 @@ class CompiledGrammar:
     state: llguidance.LLMatcher
     unenforced: str = ""
     endings: tuple[list[int], ...] = ()
-    _lock: Lock = field(default_factory=Lock)
+    literals: tuple[list[int], ...] = ()
 
     def matcher(self) -> Matcher:
         """At the beginning of an answer."""
         place = JsonPlace() if self.grammar.kind is GrammarKind.JSON_SCHEMA else None
-        with self._lock:
-            return Matcher(self.state.deep_copy(), self.vocabulary, place, self.endings)
+        state = self.state.deep_copy()
+        return Matcher(state, self.vocabulary, place, self.endings, self.literals)
 
 
 class GrammarCompiler:
@@ -133,13 +140,20 @@ def compile_grammar(grammar: Grammar, vocabulary: GuidedVocabulary) -> CompiledG
         )
     if grammar.kind is GrammarKind.JSON_SCHEMA:
         return _compile_schema(grammar, vocabulary)
-    state = _begin(_written(grammar), vocabulary)
+    written, literals = _written(grammar)
+    state = _begin(written, vocabulary)
     if isinstance(state, str):
         raise GrammarError(f"The {_NAMES[grammar.kind]} cannot be used: {state}.")
     examples = list(grammar.examples)
     if grammar.kind is GrammarKind.REGEX and (example := example_of(grammar.source)):
         examples.append(example)
-    return CompiledGrammar(grammar, vocabulary, state, endings=_spelled(examples, vocabulary))
+    return CompiledGrammar(
+        grammar,
+        vocabulary,
+        state,
+        endings=_spelled(examples, vocabulary),
+        literals=_spelled(closing_first(literals), vocabulary),
+    )
 
 
 def _compile_schema(grammar: Grammar, vocabulary: GuidedVocabulary) -> CompiledGrammar:
@@ -149,20 +163,22 @@ def _compile_schema(grammar: Grammar, vocabulary: GuidedVocabulary) -> CompiledG
     if not isinstance(state, str):
         return CompiledGrammar(grammar, vocabulary, state, endings=endings)
 
-    def fault_of(part: Schema) -> str:
+    def told_of(part: Schema) -> str:
         state = _begin(_schema_text(part), vocabulary)
         return state if isinstance(state, str) else ""
 
-    path, fault = locate(schema, fault_of)
-    unenforced = f"{fault} at {path}"
+    path, told = locate(schema, told_of)
+    fault = fault_of(told)
+    unenforced = f"{fault.words} at {path}"
     if not grammar.is_approximate:
         raise GrammarError(
-            f"The schema cannot be kept to: {unenforced}; leave that out, or let the answer be"
+            f"The schema cannot be kept to: {unenforced}; {fault.remedy}, or let the answer be"
             " checked afterwards instead (approximate)."
         )
     state = _begin(_schema_text(schema, is_lenient=True), vocabulary)
     if isinstance(state, str):
-        raise GrammarError(f"The schema cannot be kept to, not even approximately: {state}.")
+        words = fault_of(state).words
+        raise GrammarError(f"The schema cannot be kept to, not even approximately: {words}.")
     return CompiledGrammar(grammar, vocabulary, state, unenforced, endings)
 
 
@@ -200,10 +216,12 @@ def _schema_text(schema: Schema, *, is_lenient: bool = False) -> str:
     )
 
 
-def _written(grammar: Grammar) -> str:
-    """In llguidance's own form. Raises GrammarError for what it would misread."""
+def _written(grammar: Grammar) -> tuple[str, Iterable[str]]:
+    """In llguidance's own form, and the texts in it. Raises GrammarError for what it would
+    misread."""
     source = grammar.source
     written: str
+    literals: Iterable[str] = ()
     match grammar.kind:
         case GrammarKind.REGEX:
             # Digits and letters are those of ASCII, as in JSON Schema.
@@ -216,10 +234,13 @@ def _written(grammar: Grammar) -> str:
                 "start: CHOICE\nCHOICE: " + " | ".join(map(json.dumps, read_choices(source)))
             )
         case GrammarKind.GBNF:
-            written = llguidance.LLMatcher.grammar_from_lark(lark_of(source))
+            rules = read_gbnf(source)
+            literals = literals_of(rules)
+            written = llguidance.LLMatcher.grammar_from_lark(lark_of(rules, ROOT))
         case _:
+            literals = literals_in_lark(source)
             written = llguidance.LLMatcher.grammar_from_lark(source)
-    return written
+    return written, literals
 
 
 def read_choices(source: str) -> list[str]:
@@ -243,6 +264,8 @@ def read_choices(source: str) -> list[str]:
 
 def _first_line(text: str) -> str:
     lines = text.strip().split("\n")
+    if TOO_MUCH in text:
+        return TOO_MUCH
     # A regular expression is shown first, over several lines.
     fault = next((line for line in lines if line.startswith("error: ")), lines[0])
     return fault.removeprefix("error: ").strip().rstrip(".")[:300]

@@ -1,11 +1,15 @@
-"""A short text for each pattern and format of a schema: what a string may be ended with.
+"""What an answer, or a part of it, may be ended with.
 
 An unanchored pattern allows any character until the string is closed, so a way to its end cannot be
-found by looking at what is allowed. A text that satisfies the pattern is one.
+found by looking at what is allowed. A text that satisfies the pattern is one. In a grammar it is
+the texts that stand in it, such as the quotation mark after whatever is quoted.
 """
 
+import json
+import re
 import string
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 
 from engine.guided.schema import Schema, parts
 
@@ -23,6 +27,8 @@ FORMATS = {
 }
 MOST_EXAMPLES = 20
 MOST_CHARACTERS = 200
+# A quotation mark in a comment or in a pattern begins no text.
+_QUOTED = re.compile(r'//[^\n]*|/(?:\\.|[^/\\\n])+/|("(?:\\.|[^"\\\n])*")')
 _CLASSES = {
     "d": string.digits,
     "w": string.ascii_letters + string.digits + "_",
@@ -31,6 +37,30 @@ _CLASSES = {
 _CONTROLS = {"n": "\n", "t": "\t", "r": "\r", "f": "\f", "v": "\v"}
 # Tried in this order where anything may stand.
 _ANY = "a1A-_. " + string.printable[:95]
+
+
+def literals_in_lark(source: str) -> list[str]:
+    """Those between quotation marks, each once, wherever they stand."""
+    found: dict[str, None] = {}
+    for text in _QUOTED.findall(source):
+        # JSON has no other escapes, and some that Lark has are not worth more words.
+        with suppress(ValueError):
+            found[json.loads(text)] = None
+    return [text for text in found if text]
+
+
+def closing_first(literals: Iterable[str]) -> list[str]:
+    """First what most likely ends something."""
+
+    def rank(text: str) -> tuple[int, int]:
+        last = text[-1]
+        for number, group in enumerate(("\"'`", ")]}>;")):
+            if last in group:
+                return number, len(text)
+        # A word is mostly part of a longer one.
+        return 4 if last.isalnum() else 3 if last in "([{<" else 2, len(text)
+
+    return sorted(literals, key=rank)
 
 
 def examples_of(schema: Schema) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 The shortest way is looked for by going ahead on copies of the state: what must come is taken at
 once, and where there is a choice, what closes is tried first, then one character after the other.
+What closes is known from examples of the form, and from the texts that stand in a grammar.
 So it is no promise of the very shortest, but a way that was walked to its end.
 """
 
@@ -19,12 +20,17 @@ from engine.errors import GrammarFailed
 from engine.guided.json_place import JsonPlace
 from engine.guided.vocabulary import GuidedVocabulary
 
+TOO_MUCH = "too much may come next, in too many ways for this model"
 MOST_ENDINGS = 3
-# A search: what something else than the first choice costs, in tokens, and how many states it may
-# look at. The higher the cost, the sooner it gets far; the lower, the shorter is what it finds.
+MOST_LITERALS = 12
+MOST_OTHERS = 20
+# Others wait meanwhile.
 CLOSING_SECONDS = 0.15
-"""Others wait meanwhile."""
-SEARCHES = (8, 300), (1000, 1500)
+# Of each search, in tokens, what something else than the first choice costs, and what it costs to
+# come where the same may come next as somewhere before; and how many states it may look at. The
+# higher the first cost, the sooner it gets far; the lower, the shorter is what it finds. The last
+# one only goes ahead, for forms whose shortest answer is long.
+SEARCHES = (8, 4, 300), (1000, 4, 1500), (1_000_000, 0, 3000)
 
 
 class Matcher:
@@ -36,12 +42,15 @@ class Matcher:
         vocabulary: GuidedVocabulary,
         json_place: JsonPlace | None = None,
         endings: Sequence[Sequence[int]] = (),
+        literals: Sequence[Sequence[int]] = (),
     ) -> None:
-        """`endings`: spelled out, what an answer may end with, or in JSON a string."""
+        """`endings`: spelled out, what an answer may end with, or in JSON a string. `literals`:
+        what may end a part of it."""
         self._state = state
         self._vocabulary = vocabulary
         self._json_place = json_place
         self._endings = endings
+        self._literals = literals
         self._mask = np.empty((vocabulary.num_tokens + 31) // 32, np.int32)
 
     @property
@@ -81,13 +90,14 @@ class Matcher:
 
     def copy(self) -> "Matcher":
         place = None if self._json_place is None else replace(self._json_place)
-        return Matcher(self._state.deep_copy(), self._vocabulary, place, self._endings)
+        state = self._state.deep_copy()
+        return Matcher(state, self._vocabulary, place, self._endings, self._literals)
 
-    def closing(self, num_tokens: int, seconds: float = CLOSING_SECONDS) -> list[int] | None:
+    def closing(self, num_tokens: int, seconds: float | None = None) -> list[int] | None:
         """Tokens of a way to the end, at most so many. None: none was found in this time."""
-        until = perf_counter() + seconds
-        for cost_of_a_turn, most_looks in SEARCHES:
-            way = _way_to_the_end(self.copy(), num_tokens, cost_of_a_turn, most_looks, until)
+        until = perf_counter() + (CLOSING_SECONDS if seconds is None else seconds)
+        for search in SEARCHES:
+            way = _way_to_the_end(self.copy(), num_tokens, search, until)
             if way is not None:
                 return way
         return None
@@ -102,12 +112,17 @@ class Matcher:
         """How many of these may come next, one after the other."""
         return int(self._state.validate_tokens(list(token_ids)))
 
+    @property
+    def is_forced(self) -> bool:
+        """The form leaves no choice about what comes next."""
+        return not self.is_accepting and bool(self._state.compute_ff_bytes())
+
     def choices(self) -> Sequence[Sequence[int]]:
         """What may come next, first what soon leads to the end: a character, or several."""
         characters = self._characters()
         place = self._json_place
         if place is None:
-            return [*self._fitting_endings(), *characters]
+            return [*self._fitting_endings(), *self._fitting_literals(), *characters]
         if not place.in_string:
             return characters
         closing = [each for each in characters if self._spell(each) == b'"']
@@ -119,7 +134,15 @@ class Matcher:
         in_string = place is not None and place.in_string
         candidates = self._vocabulary.to_fill if in_string else self._vocabulary.to_close
         bits = (mask[candidates >> 5] >> (candidates & 31)) & 1
-        return [[int(each)] for each in candidates[bits.astype(np.bool_)]]
+        found = [[int(each)] for each in candidates[bits.astype(np.bool_)]]
+        if found:
+            return found
+        # In no script of ours: whatever may come, the shortest first.
+        spelled = self._vocabulary.token_bytes
+        allowed = self._vocabulary.allowed(mask)
+        allowed[self._vocabulary.end_ids] = False
+        few = sorted(allowed.nonzero()[0][:MOST_OTHERS], key=lambda each: len(spelled[each]))
+        return [[int(each)] for each in few]
 
     def _spell(self, token_ids: Sequence[int]) -> bytes:
         return b"".join(self._vocabulary.token_bytes[each] for each in token_ids)
@@ -128,10 +151,17 @@ class Matcher:
         """Ends that may come next: of whole answers those that complete this one, and the shortest
         first."""
         parts = (list(each[start:]) for each in self._endings for start in range(len(each)))
-        fitting = [part for part in parts if self._state.validate_tokens(part) == len(part)]
+        fitting = [part for part in parts if self._fits(part)]
         if self._json_place is None:
             fitting = [part for part in fitting if self._is_complete_after(part)]
         return sorted(fitting, key=len)[:MOST_ENDINGS]
+
+    def _fitting_literals(self) -> Sequence[Sequence[int]]:
+        fitting = (each for each in self._literals if self._fits(each))
+        return list(itertools.islice(fitting, MOST_LITERALS))
+
+    def _fits(self, tokens: Sequence[int]) -> bool:
+        return bool(self._state.validate_tokens(list(tokens)) == len(tokens))
 
     def _is_complete_after(self, tokens: list[int]) -> bool:
         state = self._state.deep_copy()
@@ -139,7 +169,8 @@ class Matcher:
 
     def _check(self) -> None:
         if self._state.is_error():
-            reason = self._state.get_error().split("\n")[0].strip()
+            told = self._state.get_error()
+            reason = TOO_MUCH if "Too many items" in told else told.split("\n")[0].strip()
             raise GrammarFailed(
                 f"The answer could not be kept to its form any further ({reason}): try a simpler"
                 " form."
@@ -154,15 +185,21 @@ class _Place:
     tokens: tuple[int, ...]
     num_turns: int
     """How often something else than the first choice was taken, and how far from it."""
+    num_repetitions: int
+    """How often it came where nothing new was possible."""
     next_tokens: Sequence[int]
 
 
 def _way_to_the_end(
-    state: Matcher, most: int, cost_of_a_turn: int, most_looks: int, until: float
+    state: Matcher, most: int, search: tuple[int, int, int], until: float
 ) -> list[int] | None:
-    """Best first: what is short and takes first choices (limited discrepancy search)."""
+    """Best first: what is short, takes first choices (limited discrepancy search, Harvey and
+    Ginsberg 1995), and comes where something else is possible than before (novelty, Lipovetzky and
+    Geffner 2012)."""
+    cost_of_a_turn, cost_of_a_repetition, most_looks = search
     order = itertools.count()
-    places = [(0, next(order), _Place(state, (), 0, ()))]
+    places = [(0, next(order), _Place(state, (), 0, 0, ()))]
+    seen: set[bytes] = set()
     for _ in range(most_looks):
         if not places or perf_counter() > until:
             return None
@@ -183,8 +220,15 @@ def _way_to_the_end(
             choices = state.choices() if len(tokens) < most else ()
         except GrammarFailed:
             continue
+        num_repetitions = place.num_repetitions
+        if choices:
+            mask = state.fill_bitmask().tobytes()
+            num_repetitions += mask in seen
+            seen.add(mask)
         for rank, chosen in enumerate(choices):
             num_turns = place.num_turns + rank
             cost = len(tokens) + cost_of_a_turn * num_turns
-            heappush(places, (cost, next(order), _Place(state, tokens, num_turns, chosen)))
+            cost += cost_of_a_repetition * num_repetitions
+            further = _Place(state, tokens, num_turns, num_repetitions, chosen)
+            heappush(places, (cost, next(order), further))
     return None

@@ -45,6 +45,11 @@ _WITH_ONE = (
 )
 _WITH_LIST = ("allOf", "anyOf", "oneOf", "prefixItems", "items")
 _WITH_MAP = ("properties", "patternProperties", "dependentSchemas", "$defs", "definitions")
+# llguidance has none of these.
+_UNKNOWN = (
+    *("not", "if", "then", "else", "contains", "propertyNames", "dependentSchemas"),
+    *("unevaluatedProperties", "unevaluatedItems"),
+)
 # Parts that are only there to be referred to.
 _DEFINITIONS = ("$defs", "definitions")
 
@@ -119,8 +124,7 @@ def locate(schema: Schema, fault_of: Callable[[Schema], str]) -> tuple[str, str]
     while True:
         part = by_path[path]
         below = [place for place, each in _inner(part, path) if isinstance(each, dict)]
-        # A definition has a fault for whoever refers to it, and for nobody else.
-        below = [place for place in below if not _is_definition(place, path)]
+        below = [place for place in below if not _is_beside(place, path)]
         target = _pointer(str(part.get("$ref", "")))
         found = None
         for place in [*below, *([target] if target in by_path else [])]:
@@ -136,8 +140,10 @@ def locate(schema: Schema, fault_of: Callable[[Schema], str]) -> tuple[str, str]
         path, fault = found
 
 
-def _is_definition(place: str, path: str) -> bool:
-    return place.removeprefix(path + "/").split("/")[0] in _DEFINITIONS
+def _is_beside(place: str, path: str) -> bool:
+    """What stands there is no reason for the fault: a definition is one for whoever refers to it,
+    and of a keyword that is not known at all it does not matter what it says."""
+    return place.removeprefix(path + "/").split("/")[0] in (*_DEFINITIONS, *_UNKNOWN)
 
 
 def _refuse_constant(name: str) -> None:

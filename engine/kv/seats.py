@@ -197,16 +197,18 @@ class Seats:
         ways = [stored]
         if stored.segments:
             ways += [stored.without_last(), Match()]
+        # A way that is too narrow changes nothing in the cells.
+        source, num_held = self._longest_prefix(request)
         for way in dict.fromkeys(ways):
-            seat, way = self._seat_for(request, headroom, way)
+            seat, way = self._seat_for(request, headroom, way, source, num_held)
             if seat is not None:
                 return seat, way
         return None, stored
 
     def _seat_for(
-        self, request: Request, headroom: int, stored: Match
+        self, request: Request, headroom: int, stored: Match, source: Seat | None, num_held: int
     ) -> tuple[Seat | None, Match]:
-        source, num_held = self._longest_prefix(request)
+        """`source` holds `num_held` tokens of its beginning, more than any other seat."""
         if stored.length - num_held < MIN_STORE_TOKENS:
             stored = Match()
         elif not self.can_cut:

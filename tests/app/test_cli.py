@@ -78,6 +78,17 @@ def test_a_ready_form_goes_by_its_name_and_ones_own_come_first() -> None:
         parse("generate", "Hi", "--grammar", "rating")
 
 
+@pytest.mark.parametrize(
+    "form", [[], ["--regex", "a"], ["--choice", "a"], ["--grammar", "json"], ["--grammar", "x"]]
+)
+def test_only_a_schema_can_be_approximate(
+    form: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["generate", "Hi", "--approximate", *form]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "--approximate" in line and "--schema" in line
+
+
 def test_a_form_that_is_not_there_is_answered_with_those_that_are() -> None:
     with pytest.raises(UsageError, match="'ratings'; the forms are arithmetic, .*rating"):
         parse("generate", "Hi", "--grammar", "ratings")
@@ -142,7 +153,6 @@ def test_an_empty_text_is_refused(monkeypatch: pytest.MonkeyPatch, text: str) ->
         ["generate"],
         ["generate", "Hi", "--top-k", "many"],
         ["generate", "Hi", "--preset", "wild"],
-        ["generate", "Hi", "--n-beams", "3"],
         ["chats"],
         ["chats", "fly"],
         ["chats", "show"],

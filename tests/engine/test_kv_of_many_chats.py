@@ -6,18 +6,8 @@ import pytest
 
 from engine.kv.disk import StoredSegment
 from engine.request import IN_FRONT, RequestOptions
-from tests.engine.test_kv_reuse import SEGMENT, Talk, durable
+from tests.engine.talk import SEGMENT, Talk, durable
 from tests.fakes import BYTES_PER_TOKEN, FakeMemory, fake_config
-
-
-@pytest.fixture(params=[True, False], ids=["ranges", "states"])
-def talk(request: pytest.FixtureRequest) -> Talk:
-    return Talk(can_cut=request.param)
-
-
-@pytest.fixture
-def ranges() -> Talk:
-    return Talk()
 
 
 def evict(talk: Talk) -> None:

@@ -1,75 +1,12 @@
 """What conversations read again, counted exactly: only what is new."""
 
-import random
-
 import pytest
 
-from engine.config import EngineConfig
 from engine.kv.segment import Belonging
-from engine.request import IN_FRONT, RequestOptions
+from engine.request import RequestOptions
 from tests.engine.run import EngineRun
+from tests.engine.talk import SEGMENT, Talk, durable
 from tests.fakes import fake_config
-from tests.fakes_disk import FakeDisk
-
-SEGMENT = 16
-"""Tokens in a segment of the fake memory."""
-
-
-class Talk:
-    """Conversations on one engine, which can be ended and started again on the same disk."""
-
-    def __init__(self, config: EngineConfig | None = None, *, can_cut: bool = True) -> None:
-        self.disk = FakeDisk()
-        self._config = config or fake_config(cells=1024, sequences=8)
-        self._can_cut = can_cut
-        self._choose = random.Random(5)
-        self.start()
-
-    def start(self) -> None:
-        self.run = EngineRun(self._config, can_cut=self._can_cut)
-        self.run.engine.attach_disk(self.disk, self.disk.open())
-
-    def quit(self) -> None:
-        self.run.rest()
-        self.run.engine.close()
-
-    def words(self, count: int) -> list[int]:
-        return self._choose.choices(range(256), k=count)
-
-    def turn(
-        self,
-        history: list[int],
-        num_new: int,
-        options: RequestOptions = IN_FRONT,
-        num_answer: int = 20,
-    ) -> tuple[int, list[int]]:
-        """Ask something more. Gives how many tokens were read, and the history with the answer."""
-        prompt = history + self.words(num_new)
-        number = self.run.submit(prompt, options=options, max_tokens=num_answer)
-        self.run.finish()
-        self.run.check_answer(number)
-        timings = self.run.timings(number)
-        held = timings.cached_tokens + timings.restored_tokens
-        assert timings.prefilled_tokens + held == len(prompt)
-        return timings.prefilled_tokens, prompt + self.run.tokens[number]
-
-    def again(self, prompt: list[int], options: RequestOptions = IN_FRONT) -> int:
-        """How many tokens of this prompt are read."""
-        return self.turn(prompt, 0, options, 1)[0]
-
-
-def durable(owner: str) -> RequestOptions:
-    return RequestOptions(belonging=Belonging(owner=owner, is_durable=True))
-
-
-@pytest.fixture(params=[True, False], ids=["ranges", "states"])
-def talk(request: pytest.FixtureRequest) -> Talk:
-    return Talk(can_cut=request.param)
-
-
-@pytest.fixture
-def ranges() -> Talk:
-    return Talk()
 
 
 def test_a_turn_that_only_appends_reads_what_is_new_and_the_last_token(talk: Talk) -> None:

@@ -3,6 +3,7 @@
 import random
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from app.eval.guided import walk
@@ -12,6 +13,8 @@ from grammars.catalog import KINDS, FormFileError, ReadyForm, forms_in, read_for
 from tests.engine.guided.forms import BYTES, accepts
 
 FORMS = list(ready_forms().values())
+# Thirty times what an answer may have: no ready form is so long, and one without a bound is longer.
+LONGEST = 120_000
 every_form = pytest.mark.parametrize("form", FORMS, ids=lambda form: form.name)
 
 
@@ -44,6 +47,23 @@ def test_random_walks_in_it_come_to_an_end(form: ReadyForm) -> None:
         text = walk(compiled, random.Random(number))
         assert text is not None
         assert accepts(compiled, text) or "\ufffd" in text
+
+
+@every_form
+@pytest.mark.parametrize("wish", 'a1,." [{(|-/\n')
+def test_whoever_never_wants_to_end_has_to(form: ReadyForm, wish: str) -> None:
+    """A small model goes on with whatever it may, up to its last token."""
+    matcher = compiled_form(form).matcher()
+    others = list(range(256))
+    random.Random(wish).shuffle(others)
+    liked = [ord(wish), *others]
+    row = np.zeros(BYTES.num_tokens, np.float32)
+    for _ in range(LONGEST):
+        allowed = np.isfinite(matcher.restrict(row))
+        if matcher.is_terminated or not allowed[:256].any():
+            return
+        matcher.accept(next(byte for byte in liked if allowed[byte]))
+    raise AssertionError(f"still going on after {LONGEST:,} bytes")
 
 
 @pytest.mark.parametrize(

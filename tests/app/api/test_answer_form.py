@@ -49,11 +49,30 @@ def test_every_way_to_write_it_is_understood(body: dict[str, Any], form: Grammar
 
 
 @pytest.mark.parametrize(
+    ("strict", "is_approximate"),
+    [({}, False), ({"strict": True}, False), ({"strict": False}, True)],
+)
+def test_only_whoever_asks_for_less_gets_it(strict: dict[str, bool], is_approximate: bool) -> None:
+    schema = {"name": "x", "schema": {"uniqueItems": True}, **strict}
+    form = read_form({"response_format": {"type": "json_schema", "json_schema": schema}})
+    assert form is not None and form.is_approximate == is_approximate
+
+
+@pytest.mark.parametrize(
     ("body", "said"),
     [
         ({"response_format": "json"}, "must be an object"),
         ({"response_format": {"type": "xml"}}, "text, json_object or json_schema"),
         ({"response_format": {"type": "json_schema"}}, "must be a JSON Schema"),
+        (
+            {
+                "response_format": {
+                    "type": "json_schema",
+                    "json_schema": {"schema": {}, "strict": 1},
+                }
+            },
+            "strict must be true or false",
+        ),
         ({"grammar": 7}, "must be a text"),
         ({"structured_outputs": []}, "must be an object"),
         ({"structured_outputs": {}}, "one of json, regex"),

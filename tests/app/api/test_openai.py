@@ -62,6 +62,58 @@ def events(response: httpx.Response) -> list[Any]:
     return [json.loads(line.removeprefix("data: ")) for line in lines[:-1]]
 
 
+def best_effort(schema: Any) -> dict[str, Any]:
+    named = {"name": "x", "schema": schema, "strict": False}
+    return {"response_format": {"type": "json_schema", "json_schema": named}}
+
+
+@pytest.mark.parametrize(("script", "num_tries"), [("[1, 2]", 1), ("[1, 1]", 3)])
+async def test_an_approximate_answer_is_checked_and_asked_for_again(
+    client: Client, script: str, num_tries: int
+) -> None:
+    client.engine.script = script
+    answer = (await client.ask(seed=3, **best_effort({"uniqueItems": True}))).json()
+    assert [stream.params.seed for stream in client.engine.streams] == [3, 4, 5][:num_tries]
+    assert answer["choices"][0]["message"]["content"] == script
+    assert answer["check"]["valid"] == (num_tries == 1)
+    assert bool(answer["check"]["fault"]) == (num_tries == 3)
+    assert "satisf" in answer["notice"]
+
+
+@pytest.mark.parametrize("script", ["[1, 2]", "[1, 1]"])
+async def test_an_approximate_answer_that_is_streamed_is_checked_at_its_end(
+    client: Client, script: str
+) -> None:
+    client.engine.script = script
+    told = events(await client.ask(stream=True, **best_effort({"uniqueItems": True})))
+    assert len(client.engine.streams) == 1
+    assert told[-1]["check"]["valid"] == (script == "[1, 2]")
+    assert not any("check" in event for event in told[:-1])
+
+
+async def test_a_caller_that_leaves_is_not_answered_again(client: Client) -> None:
+    asking = asyncio.create_task(client.ask(**best_effort({"uniqueItems": True})))
+    (await client.stream()).end("[1, 1]", FinishReason.ABORT)
+    await asking
+    assert len(client.engine.streams) == 1
+
+
+@pytest.mark.parametrize("is_streamed", [False, True])
+async def test_why_an_answer_was_cut_short_is_said(client: Client, is_streamed: bool) -> None:
+    asking = asyncio.create_task(client.ask(stream=is_streamed))
+    (await client.stream()).end("[1", FinishReason.GRAMMAR_INCOMPLETE, "It is incomplete.")
+    response = await asking
+    last = events(response)[-1] if is_streamed else response.json()
+    assert last["choices"][0]["finish_reason"] == "length"
+    assert last["notice"] == "It is incomplete."
+
+
+async def test_an_enforced_answer_needs_no_check(client: Client) -> None:
+    client.engine.script = "{}"
+    answer = (await client.ask(**best_effort({"type": "object"}))).json()
+    assert not {"check", "notice"} & answer.keys()
+
+
 @pytest.mark.parametrize("headers", [{}, {"Authorization": "Bearer wrong"}])
 async def test_without_the_key_nothing_is_told(client: Client, headers: dict[str, str]) -> None:
     async with httpx.AsyncClient(

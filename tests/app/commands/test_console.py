@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from app.commands.console import Terminal, counted, write_json
+from app.commands.console import Terminal, write_json
 
 
 def on_a_narrow_terminal(monkeypatch: pytest.MonkeyPatch, say: Callable[[Terminal], None]) -> bytes:
@@ -51,10 +51,3 @@ def test_a_closed_output_is_no_fault(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_note_goes_to_standard_error(capsys: pytest.CaptureFixture[str]) -> None:
     Terminal().note("By the way.")
     assert capsys.readouterr() == ("", "By the way.\n")
-
-
-@pytest.mark.parametrize(
-    ("number", "words"), [(0, "0 pieces"), (1, "1 piece"), (1200, "1,200 pieces")]
-)
-def test_one_alone_is_counted_in_the_singular(number: int, words: str) -> None:
-    assert counted(number, "piece") == words

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from app.amounts import bytes_in_words
 from app.commands import doctor as doctors
 from app.commands.carry_out import carry_out
 from app.commands.options import Options
-from app.memory import bytes_in_words
 from app.services import Services
 from engine.errors import HomeError
 from engine.kv import segment_index

@@ -1,11 +1,11 @@
-"""A title is what can be seen."""
+"""A title is what can be seen, and what a search found stands below it."""
 
 from pathlib import Path
 
 import gradio as gr
 import pytest
 
-from app.ui.sidebar import Header
+from app.ui.sidebar import Header, Sidebar
 from tests.fakes_chat import FakeServices
 
 
@@ -20,4 +20,19 @@ async def test_a_title_in_which_nothing_can_be_seen_brings_the_old_one_back(
     assert await header.rename(made.conversation_id, title) == "Old"
     assert await header.rename(made.conversation_id, f"New{title}") is not None
     assert (await services.conversations.get(made.conversation_id)).title.startswith("New")
+    services.database.close()
+
+
+async def test_what_was_found_stands_below_a_title_that_does_not_say_it(tmp_path: Path) -> None:
+    services = FakeServices(tmp_path)
+    named = await services.conversations.create(title="A lighthouse")
+    other = await services.conversations.create(title="Walks")
+    await services.tell(other.conversation_id, ["To the lighthouse?", "By boat."])
+    with gr.Blocks(analytics_enabled=False):
+        sidebar = Sidebar(services)
+    listed, _ = await sidebar.refresh("lighthouse", None)
+    assert listed["choices"] == [
+        ("A lighthouse", named.conversation_id),
+        ("Walks\nTo the lighthouse?", other.conversation_id),
+    ]
     services.database.close()

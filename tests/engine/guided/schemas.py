@@ -1,5 +1,6 @@
 """Thirty schemas, each of another kind of what people ask for."""
 
+import random
 from typing import Any
 
 TEXT = {"type": "string"}
@@ -50,3 +51,67 @@ SCHEMAS: dict[str, Any] = {
     "nullable": an_object({"a": {"type": "string", "nullable": True, "enum": ["x"]}}, **CLOSED),
     "tree": {"$ref": "#/$defs/n", "$defs": {"n": NODE}},
 }
+
+NAMES = ("name", "city", "price", "tags", "born", "is_open", "notes", "items", "größe", "a b", "id")
+
+
+def made_schemas(count: int) -> dict[str, Any]:
+    """As many more, made by chance from what schemas are made of; always the same ones."""
+    return {f"made {number}": made_schema(random.Random(number)) for number in range(count)}
+
+
+def made_schema(choose: random.Random, depth: int = 3) -> Any:
+    """At most so many levels deep."""
+    plain = [_text, _number, _choice, lambda _: {"type": choose.choice(["boolean", "null"])}]
+    kind = choose.randrange(10)
+    if depth == 0 or kind < 3:
+        return choose.choice(plain)(choose)
+    if kind < 7:
+        return _object(choose, depth)
+    if kind < 9:
+        return _list(choose, depth)
+    return {"anyOf": [made_schema(choose, depth - 1) for _ in range(choose.randint(2, 3))]}
+
+
+def _text(choose: random.Random) -> dict[str, Any]:
+    return TEXT | choose.choice(
+        [
+            {},
+            {"maxLength": choose.randint(1, 40)},
+            {"minLength": choose.randint(1, 5), "maxLength": choose.randint(5, 60)},
+            {"pattern": choose.choice(["^[A-Z][a-z]{2,9}$", "[0-9]{3}", "^(x|yy)+$", "^[^ ]{4}$"])},
+            {"format": choose.choice(["date", "time", "date-time", "email", "uuid", "ipv4"])},
+        ]
+    )
+
+
+def _number(choose: random.Random) -> dict[str, Any]:
+    least = choose.randint(-1000, 1000)
+    kind = {"type": choose.choice(["integer", "number"])}
+    bounds = [{}, {"minimum": least}, {"minimum": least, "maximum": least + choose.randint(0, 500)}]
+    return kind | choose.choice(bounds)
+
+
+def _choice(choose: random.Random) -> dict[str, Any]:
+    values = ["red", "green", "", 'a "b"', 7, 1.5, None, True, "é\n"]
+    return choose.choice([{"enum": choose.sample(values, 4)}, {"const": choose.choice(values)}])
+
+
+def _object(choose: random.Random, depth: int) -> dict[str, Any]:
+    names = choose.sample(NAMES, choose.randint(1, 5))
+    more = choose.choice([{"additionalProperties": False}, {"additionalProperties": WHOLE}, {}])
+    return {
+        "type": "object",
+        "properties": {name: made_schema(choose, depth - 1) for name in names},
+        "required": [name for name in names if choose.random() < 0.6],
+        **more,
+    }
+
+
+def _list(choose: random.Random, depth: int) -> dict[str, Any]:
+    bounds = [{}, {"maxItems": choose.randint(1, 5)}, {"minItems": choose.randint(1, 3)}]
+    return {
+        "type": "array",
+        "items": made_schema(choose, depth - 1),
+        **choose.choice(bounds),
+    }

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 from time import perf_counter
 from typing import Any
 
@@ -51,17 +52,25 @@ def test_white_space_is_bounded(num_spaces: int) -> None:
 @pytest.mark.parametrize(
     ("schema", "fault"),
     [
-        ({"not": {}}, '"not".* at #;'),
+        ({"not": {}}, "'not' cannot be seen to .* at #; leave that out,"),
+        ({"allOf": [{"not": {"not": {}}}]}, "'not' .* at #/allOf/0;"),
+        ({"if": {}, "uniqueItems": True}, "'if' and 'uniqueItems' .* at #;"),
+        (
+            {"properties": {"a": {"oneOf": [{"minimum": 1}, {"maximum": 2}]}}},
+            "'oneOf' .* at #/properties/a; write 'anyOf'",
+        ),
+        ({"properties": {"a": {}, "b": {}}, "minProperties": 1}, "'minProperties' .* at #; make"),
+        ({"patternProperties": {"a": {}, "b": {}}}, "'patternProperties', 'a' and 'b' at #; write"),
         ({"properties": {"a": {"items": {"uniqueItems": True}}}}, "at #/properties/a/items;"),
         (
             {
                 "properties": {"a": {"$ref": "#/$defs/x"}},
                 "$defs": {"y": {}, "x": {"type": "string", "format": "idn-email"}},
             },
-            "idn-email at #/.defs/x;",
+            "'idn-email' cannot be seen to at #/.defs/x; write a 'pattern'",
         ),
         ({"anyOf": [{}, {"if": {}, "then": {}}]}, "at #/anyOf/1;"),
-        ({"properties": {"a": {"pattern": "(?=x)"}}}, "look-around.* at #/properties/a;"),
+        ({"properties": {"a": {"pattern": "(?=x)"}}}, "'pattern' looks ahead.* at #/properties/a;"),
         ({"properties": {"a": {"$ref": "http://example.org/x"}}}, "example.org"),
         (
             {"type": "object", "properties": {"a": {"enum": []}}, "required": ["a"]},
@@ -75,6 +84,7 @@ def test_what_cannot_be_enforced_is_refused_with_its_place(schema: Any, fault: s
     with pytest.raises(GrammarError, match=fault) as refusal:
         of_schema(schema)
     assert "\n" not in str(refusal.value)
+    assert not re.search("Unimplemented|Unknown format|coerce|disjoint", str(refusal.value))
 
 
 def test_an_approximate_form_says_what_it_does_not_enforce() -> None:
@@ -147,9 +157,6 @@ def test_every_language_means_what_it_says(
         (GrammarKind.JSON_SCHEMA, '{"allOf": 5}'),
         (GrammarKind.JSON_SCHEMA, '{"const": {"a": [1234567890123456789]}}'),
         (GrammarKind.JSON_SCHEMA, '{"type": "integer", "minimum": 9007199254740993}'),
-        (GrammarKind.GBNF, 'root ::= a-b aB\na-b ::= "x"\naB ::= "y"\nab ::= "z"'),
-        (GrammarKind.GBNF, 'root ::= a-b a_b\na-b ::= "x"\na_b ::= "y"'),
-        (GrammarKind.GBNF, 'root ::= start\nstart ::= "x"'),
         (GrammarKind.JSON_SCHEMA, '{"const": "\\ud800"}'),
         (GrammarKind.JSON_SCHEMA, '{"const": "\ud800"}'),
         (GrammarKind.REGEX, "\ud800"),

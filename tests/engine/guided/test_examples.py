@@ -4,7 +4,13 @@ import re
 
 import pytest
 
-from engine.guided.examples import MOST_CHARACTERS, example_of, examples_of
+from engine.guided.examples import (
+    MOST_CHARACTERS,
+    closing_first,
+    example_of,
+    examples_of,
+    literals_in_lark,
+)
 
 PATTERNS = [
     "",
@@ -51,3 +57,8 @@ def test_every_part_of_a_schema_gives_its_own_once() -> None:
         }
     }
     assert examples_of(schema) == ("xx", "2000-01-01")
+
+
+def test_the_texts_of_a_grammar_are_found_and_those_that_end_something_come_first() -> None:
+    source = 'start: "{" pair ("," pair)* "}"\npair: "\\"" /[^"]+/ "\\"" | "null" | "\\q"'
+    assert closing_first(literals_in_lark(source)) == ['"', "}", ",", "{", "null"]

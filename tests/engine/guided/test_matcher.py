@@ -64,6 +64,19 @@ def test_a_way_that_is_too_long_is_none() -> None:
     assert matcher.closing(12, 20.0) is not None
 
 
+def test_the_end_of_a_form_that_is_long_however_it_ends_is_found() -> None:
+    names = [f"part {number}" for number in range(300)]
+    schema = {
+        "type": "object",
+        "properties": {name: {"type": "string", "minLength": 2} for name in names},
+        "required": names,
+        "additionalProperties": False,
+    }
+    way = of_schema(schema).matcher().closing(10_000, 20.0)
+    assert way is not None
+    assert list(json.loads(bytes(way))) == names
+
+
 def test_closing_leaves_the_state_as_it_was() -> None:
     form = of_schema(SCHEMAS[4])
     matcher, other = after(form, '{"name":"An'), after(form, '{"name":"An')

@@ -1,0 +1,86 @@
+"""When an answer goes round in circles, and when its form wants it to."""
+
+from collections.abc import Iterator
+from itertools import cycle
+
+import numpy as np
+import pytest
+
+from engine.generation import Generation
+from engine.guided.answer import Guidance
+from engine.guided.grammar import GrammarKind
+from engine.loop_guard import LOOP_NOTICE
+from engine.request import FinishReason, Request, RequestOutput
+from engine.sampling.sampler import Sampler
+from engine.sampling_params import SamplingParams
+from tests.engine.guided.forms import BYTES, accepts, compiled
+from tests.fakes import ByteTokenizer
+
+GREEDY = SamplingParams(temperature=0.0, max_tokens=2000)
+
+
+def written(likes: bytes, pattern: str = "", opened_tag: str = "") -> tuple[str, RequestOutput]:
+    """The answer of a model that only ever wants to say this, over and over."""
+    form = compiled(GrammarKind.REGEX, pattern) if pattern else None
+    request = Request([1, 2, 3], GREEDY, guidance=form and Guidance(form, opened_tag))
+    generation = Generation(request, ByteTokenizer(), 4000)
+    sampler = Sampler(BYTES.num_tokens)
+    text = ""
+    for output in steps(generation, sampler, likes):
+        text += output.text
+    return text, output
+
+
+def steps(generation: Generation, sampler: Sampler, likes: bytes) -> Iterator[RequestOutput]:
+    for liked in cycle(likes):
+        row = np.zeros(BYTES.num_tokens, np.float32)
+        row[liked] = 1
+        yield (output := generation.accept(generation.pick(row, sampler)))
+        if output.finish_reason is not None:
+            return
+
+
+def test_a_loop_is_ended_and_said() -> None:
+    text, last = written(b"ab")
+    assert set(text) == {"a", "b"} and len(text) < 500
+    assert (last.finish_reason, last.notice) == (FinishReason.LENGTH, LOOP_NOTICE)
+
+
+@pytest.mark.parametrize("pattern", ["a{700}", "a{400}b{400}", "(ab){450}"])
+def test_a_repetition_that_the_form_demands_is_no_loop(pattern: str) -> None:
+    text, last = written(b"a", pattern)
+    assert accepts(compiled(GrammarKind.REGEX, pattern), text)
+    assert (last.finish_reason, last.notice) == (FinishReason.STOP, "")
+
+
+@pytest.mark.parametrize(
+    ("likes", "pattern"),
+    [
+        (b"aaa,", "[ab]{600}"),
+        (b"aaa,", "([a-z]{3},)*end"),
+        (b"aaa,", "<[a-z ]{1,1500}>"),
+        # Every second letter is demanded, and those are the ones at which it is looked.
+        (b"ah", "(ah){1,900}!"),
+        (b"ha", "x(ah){1,900}!"),
+    ],
+)
+def test_a_loop_in_a_form_is_brought_to_the_end_of_the_form(likes: bytes, pattern: str) -> None:
+    text, last = written(likes, pattern)
+    assert len(text) <= 700
+    assert accepts(compiled(GrammarKind.REGEX, pattern), text)
+    assert (last.finish_reason, last.notice) == (FinishReason.LENGTH, LOOP_NOTICE)
+    assert last.timings is not None and last.timings.finish == "loop"
+
+
+def test_a_loop_in_a_form_that_has_no_end_in_reach_is_said_to_be_incomplete() -> None:
+    _, last = written(b"a", "[ab]{1800}[xy]{1800}")
+    assert last.finish_reason is FinishReason.GRAMMAR_INCOMPLETE
+    assert LOOP_NOTICE in last.notice and "incomplete" in last.notice
+
+
+def test_thinking_that_goes_round_in_circles_is_ended_and_the_answer_given() -> None:
+    text, last = written(b"hm ", "[0-9]{3}", "<think>")
+    thought, _, answer = text.partition("</think>")
+    assert len(thought) < 500
+    assert answer.strip().isdigit()
+    assert (last.finish_reason, last.notice) == (FinishReason.STOP, "")
