@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from app.chat.chat_model import ChatModel
 from app.chat.context import Piece, Pieces, scaled
+from app.chat.instructions import instructions
 from app.chat.message import Conversation, Message, Role
 from app.chat.turns import Turn
 from engine.errors import PromptTooLong
@@ -34,7 +35,7 @@ class Draft:
 
     async def encode(self, turns: Sequence[Turn]) -> list[int]:
         conversation = self.conversation
-        return await self.model.prompt(turns, conversation.system_prompt, conversation.created_at)
+        return await self.model.prompt(turns, instructions(conversation), conversation.created_at)
 
     def turns(self, first_id: str = "", summary: str = "") -> tuple[Turn, ...]:
         """What is sent from the message `first_id` on; everything if that is not here."""
@@ -48,7 +49,7 @@ class Draft:
     async def pieces(self, num_tokens: int, first_id: str) -> Pieces:
         """Everything in pieces, if the prompt from `first_id` has `num_tokens`."""
         tokenizer = self.model.loaded.tokenizer
-        texts = [self.conversation.system_prompt, "" if self.text is None else self.text]
+        texts = [instructions(self.conversation), "" if self.text is None else self.text]
         sizes, (num_fixed, num_new) = await asyncio.to_thread(
             _sizes_of, tokenizer, [*self._pinned, *self._said], texts
         )

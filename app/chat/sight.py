@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from app.chat.chat_model import ChatModel
 from app.chat.context import FULL, prompt_limit
@@ -114,7 +114,10 @@ class Sights:
         model = self._model()
         if model is None:
             raise UsageError("The model is not loaded yet: ask again in a moment.")
-        conversation = await self._conversations.get(answer.conversation_id)
+        conversation = replace(
+            await self._conversations.get(answer.conversation_id),
+            answer_form=answer.made_in.form if answer.made_in else None,
+        )
         seen = answer.seen
         # The summary may stand with an earlier answer.
         known = left_out_before(path) if seen.digest else seen

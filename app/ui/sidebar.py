@@ -8,8 +8,8 @@ from app.chat.belonging import is_temporary
 from app.chat.message import Conversation
 from app.history.search import search
 from app.ui.boundary import told
-from app.ui.render import show_verbatim
 from app.ui.room import Services
+from app.ui.verbatim import show_verbatim
 
 NUM_LISTED = 200
 BLANKS = "\u034f\u115f\u1160\u2800\u3164\uffa0"

@@ -10,7 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.chat.message import Message, MessageState, Role, Seen
-from app.ui.render import figures, live_rows, rows, show_answer, show_verbatim, waiting_for
+from app.ui.markdown import show_answer
+from app.ui.render import figures, live_rows, rows, waiting_for
+from app.ui.verbatim import show_verbatim
 from engine.metrics import Timings
 from tests.fakes_chat import FakeAnswer
 
