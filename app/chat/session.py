@@ -274,7 +274,7 @@ class ChatSession:
             if last.finish_reason is not FinishReason.ABORT:
                 # A pattern of somebody else's may take its time.
                 check = await asyncio.to_thread(checker.check, writing.settle())
-            if check is None or not check.fault or number == len(tries):
+            if check is None or not check.fault or number == len(tries) or writing.is_stopped:
                 break
             writing.begin_anew(AGAIN.format(number=number + 1))
         writing.finish(last, check)

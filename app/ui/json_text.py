@@ -13,6 +13,7 @@ DEEPEST = 40
 
 TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"?|[{}\[\],:]|[^\s{}\[\],:"]+', re.DOTALL)
 HALF_ESCAPE = re.compile(r"(?<!\\)(?:\\\\)*(\\(?:u[0-9a-fA-F]{0,3})?)\Z")
+HALF = re.compile(r"\\u[dD][89a-fA-F]")
 CLOSING = {"{": "}", "[": "]"}
 
 
@@ -29,7 +30,8 @@ class Unreadable(Exception):
 def read(text: str) -> Any:
     """The value. Raises Unreadable."""
     try:
-        return json.loads(text, parse_int=Exact, parse_float=Exact)
+        value = json.loads(text, parse_int=Exact, parse_float=Exact)
+        return _whole(value) if HALF.search(text) else value
     except (ValueError, RecursionError) as error:
         raise Unreadable from error
 
@@ -56,6 +58,17 @@ def laid_out(text: str) -> str:
     return "".join(written)
 
 
+def _whole(value: Any) -> Any:
+    """Without halves of characters, which an escape may spell and no page can show."""
+    if isinstance(value, dict):
+        return {_whole(name): _whole(each) for name, each in value.items()}
+    if isinstance(value, list):
+        return [_whole(each) for each in value]
+    if isinstance(value, str) and not isinstance(value, Exact):
+        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return value
+
+
 def _tokens(text: str) -> Iterator[str]:
     return (match[0] for match in TOKEN.finditer(text))
 
@@ -63,7 +76,7 @@ def _tokens(text: str) -> Iterator[str]:
 def _completed(text: str) -> str:
     """Cut back to what is whole, but for a text that is being written, and closed."""
     open_ones: list[str] = []
-    whole_until, to_close = 0, ""
+    whole_until = 0
     is_name = False
     for match in TOKEN.finditer(text):
         token = match[0]
@@ -90,10 +103,11 @@ def _completed(text: str) -> str:
             # A number or a word that may go on.
             break
         is_name = token == "{"
-        whole_until, to_close = match.end(), _closed(open_ones)
+        whole_until = match.end()
     if not whole_until:
         raise Unreadable
-    return text[:whole_until] + to_close
+    # Nothing was opened or closed since.
+    return text[:whole_until] + _closed(open_ones)
 
 
 def _is_closed(token: str) -> bool:

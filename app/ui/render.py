@@ -56,9 +56,14 @@ def _rows_of(message: Message) -> list[Row]:
             return [_row("user", show_verbatim(message.content))]
         case Role.ASSISTANT:
             is_plain = message.made_in is None
-            text = closed(show_answer(message.content)) if is_plain else formed(message)
+            text = closed(show_answer(message.content)) if is_plain else _in_form(message)
             thoughts = [_thoughts(message, "done")] if message.thinking else []
             return [*thoughts, _row("assistant", f"{text}\n\n{_small_print(message)}".strip())]
+
+
+def _in_form(message: Message) -> str:
+    # One that is being written may be seen before its job is.
+    return forming(message) if message.outcome is None else formed(message)
 
 
 def live_rows(answer: Answer) -> list[Row]:

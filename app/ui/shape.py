@@ -49,6 +49,8 @@ def shape_of(text: str, medium: Medium) -> Shape | None:
 
 def is_json(text: str) -> bool:
     """Whether it is a JSON object or list, from beginning to end."""
+    if text.lstrip()[:1] not in ("{", "["):
+        return False
     try:
         return isinstance(read(text), dict | list)
     except Unreadable:

@@ -42,7 +42,7 @@ def answers_router(conversations: Conversations) -> APIRouter:
             return _gone()
         medium = medium_of(answer)
         title = (await conversations.get(answer.conversation_id)).title
-        name = UNSAFE.sub(" ", title)[:LONGEST_NAME].strip() or "answer"
+        name = " ".join(UNSAFE.sub(" ", title).split())[:LONGEST_NAME] or "answer"
         file = quote(f"{name}.{ENDINGS[medium]}")
         headers = {"content-disposition": f"attachment; filename*=UTF-8''{file}"}
         return Response(answer.content, headers=headers, media_type=KINDS[medium])
