@@ -157,7 +157,8 @@ class FakeServices:
         self.jobs = FakeJobs(self.conversations)
         self.sights = FakeSights()
         self.chat_model = fake_chat_model(FakeEngine())
-        self.forms = Forms(folder / "grammars", self._model)
+        self.grammars = folder / "grammars"
+        self.forms = Forms(self.grammars, self._model)
         self.memory = None
         self.settings = Settings(default_system_prompt="You are a helpful assistant.")
         self.model_name = "SmolLM2 135M Instruct"

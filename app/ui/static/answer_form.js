@@ -35,9 +35,9 @@
     kind.append(...KINDS.map((each) => made("option", { value: each, textContent: each })));
     kind.value = field.kind;
     kind.addEventListener("change", () => {
+      // Typed letters choose, too: the focus stays, and nothing of the row is made anew.
       change(index, { kind: kind.value });
-      draw();
-      rows()[index].querySelector(kind.value === "one of" ? ".choices" : ".kind").focus();
+      choices.hidden = kind.value !== "one of";
     });
     const needed = made("input", { type: "checkbox", checked: field.is_needed });
     needed.addEventListener("change", () => change(index, { is_needed: needed.checked }));
@@ -50,9 +50,9 @@
     const remove = made("button", { type: "button", className: "remove", ariaLabel: `Remove ${called}`, title: "Remove" });
     remove.addEventListener("click", () => drop(index));
     const row = made("div", { className: "field", role: "group", ariaLabel: `Field ${index + 1}` });
-    row.append(name, kind, made("label", { className: "needed" }, needed, " needed"), up, remove);
-    if (field.kind === "one of") row.append(choices);
-    row.append(meaning);
+    choices.hidden = field.kind !== "one of";
+    const isNeeded = made("label", { className: "needed" }, needed, " needed");
+    row.append(name, kind, isNeeded, choices, meaning, up, remove);
     return row;
   };
 
