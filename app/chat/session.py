@@ -19,7 +19,6 @@ from app.chat.belonging import request_options
 from app.chat.chat_model import ChatModel
 from app.chat.draft import NEWEST, Draft
 from app.chat.guided import MOST_TRIES, Check, Checker
-from app.chat.instructions import instructions
 from app.chat.message import Conversation, Message, MessageState, Role
 from app.chat.prompts import Prompt, make_prompt
 from app.chat.summary import summarise
@@ -397,7 +396,7 @@ class ChatSession:
             options=request_options(
                 conversation.conversation_id, is_reproducible=settings.reproducible
             ),
-            system_prompt=instructions(conversation),
+            system_prompt=conversation.system_prompt,
             clock=conversation.created_at,
             form=conversation.answer_form,
         )

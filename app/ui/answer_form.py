@@ -14,7 +14,7 @@ import gradio as gr
 
 from app.chat.answer_form import AnswerForm
 from app.chat.forms import ReadyForms, Verdict
-from app.chat.instructions import LONGEST_SHOWN, is_shown
+from app.chat.wishes import LONGEST_SHOWN, is_shown
 from app.ui.answer_as import AnswerAs
 from app.ui.boundary import told
 from app.ui.form_draft import FormDraft, Way, draft_of

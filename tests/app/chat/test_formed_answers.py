@@ -1,6 +1,7 @@
 """A turn whose answer has a form: stored with it, kept to it, checked, and kept however it ends."""
 
 import asyncio
+import itertools
 
 import pytest
 
@@ -9,6 +10,7 @@ from app.chat.answer_form import AnswerForm, MadeIn, Outcome
 from app.chat.message import MessageState
 from app.chat.session import Writing
 from app.chat.sight import Sights
+from app.chat.wishes import TEXT_AGAIN
 from engine.guided.answer import Guidance
 from engine.guided.grammar import Grammar, GrammarKind
 from engine.request import FinishReason
@@ -62,6 +64,31 @@ async def test_the_model_is_told_the_form(room: Room) -> None:
     assert b"CSV with a header" in b"".join(map(tokenizer.token_bytes, stream.prompt))
     stream.end()
     await task
+
+
+async def test_choosing_a_form_changes_nothing_that_was_read(room: Room) -> None:
+    conversation_id, _, task = await begin(room, None)
+    (await room.stream()).end("Good day")
+    await task
+    prompts = []
+    for number, form in enumerate((CSV, CSV, NUMBER, None), start=2):
+        await room.conversations.set_answer_form(conversation_id, form)
+        writing = await room.session.plan_reply(conversation_id, f"Message {number}")
+        task = asyncio.create_task(room.session.reply(writing))
+        stream = await room.stream(count=number)
+        stream.end("7")
+        await task
+        prompts.append(stream.prompt)
+    for before, after in itertools.pairwise(prompts):
+        # All but what asks for an answer.
+        assert after[: len(before)] == before
+    tokenizer = room.chat_model.loaded.tokenizer
+    whole = b"".join(map(tokenizer.token_bytes, prompts[-1])).decode()
+    assert whole.count("CSV with a header") == 1
+    assert whole.count("regular expression") == 1
+    assert whole.count(TEXT_AGAIN) == 1
+    assert (await room.conversations.get(conversation_id)).title == "Hello"
+    assert [each.content for each in await room.stored(conversation_id)][2] == "Message 2"
 
 
 async def test_an_answer_that_is_cut_says_so(room: Room) -> None:

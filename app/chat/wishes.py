@@ -1,16 +1,16 @@
-"""What the model is told before a conversation: the system prompt, and the form of its answers.
+"""What the model is told of the form that its answer is to have.
 
 The form is enforced without that, but a model that knows what is wanted fills it better, and only
-here it reads what a field means. It stands at the beginning, so that the turns after it are read
-anew when the form changes, and not with every message.
+here it reads what a field means. It stands after the user's message, and only where the form is
+another one than before: so nothing that was read already is changed by choosing a form.
 """
 
 from app.chat.answer_form import AnswerForm
-from app.chat.message import Conversation
 from engine.guided.grammar import GrammarKind
 
 LONGEST_SHOWN = 4_000
 """Characters of a form; a longer one would leave too little of the context for the conversation."""
+TEXT_AGAIN = "Answer in plain text again."
 
 _LEADS = {
     GrammarKind.JSON_SCHEMA: "Answer only in JSON that satisfies this JSON Schema:",
@@ -21,15 +21,23 @@ _LEADS = {
 }
 
 
-def instructions(conversation: Conversation) -> str:
-    """The text in the place of the system prompt; empty when there is nothing to say."""
-    form = conversation.answer_form
-    parts = [conversation.system_prompt, "" if form is None else wish(form)]
-    return "\n\n".join(part for part in parts if part.strip())
+class Wishes:
+    """Of one branch, asked for in the order of its turns. Owned by whoever builds a prompt."""
+
+    def __init__(self) -> None:
+        self._before = ""
+
+    def next(self, form: AnswerForm | None) -> str:
+        """What stands after the message whose answer has this form; mostly nothing."""
+        words = "" if form is None else in_words(form)
+        if words == self._before:
+            return ""
+        self._before = words
+        return words or TEXT_AGAIN
 
 
-def wish(form: AnswerForm) -> str:
-    """The form in words, or its source where it has none. Empty for a source that is too long."""
+def in_words(form: AnswerForm) -> str:
+    """The form as it is described, or else its source. Empty for a source that is too long."""
     if form.title and form.description:
         return f"Answer only in this form: {form.title}. {form.description}"
     if not is_shown(form):
