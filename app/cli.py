@@ -23,7 +23,7 @@ from app.owner import HomeLock, OwnerAddress, own_or_find, owner_address
 from app.paths import Paths
 from app.services import Services
 from engine.errors import InglenookError, UsageError
-from engine.guided.grammar import GrammarKind
+from engine.guided.grammar import GrammarKind, language_of
 from engine.sampling_params import PRESETS
 from grammars.catalog import FormFileError, forms_in, ready_forms
 
@@ -137,8 +137,7 @@ def grammar_of(name_or_file: str) -> dict[str, Any]:
     """A grammar in a file, or one of the ready forms; the user's own come first."""
     if absolute(name_or_file).is_file():
         text = read_file(name_or_file)
-        kind = GrammarKind.GBNF if "::=" in text else GrammarKind.LARK
-        return {"grammar_kind": kind.value, "grammar": text}
+        return {"grammar_kind": language_of(text).value, "grammar": text}
     try:
         forms = {**ready_forms(), **forms_in(Paths.from_environment().grammars)}
     except FormFileError as error:

@@ -8,7 +8,7 @@ from enum import StrEnum
 from app.chat.answer_form import AnswerForm
 from app.chat.fields import Fields, fields_as_json, fields_from_json, fields_of
 from engine.errors import GrammarError
-from engine.guided.grammar import GrammarKind
+from engine.guided.grammar import GrammarKind, language_of
 from grammars.catalog import ReadyForm
 
 BY_FIELDS = "Form"
@@ -81,10 +81,9 @@ class FormDraft:
                 if not self.pattern:
                     raise GrammarError("There is no pattern yet: write one.")
                 return AnswerForm.of_own(GrammarKind.REGEX, self.pattern)
-        kind = GrammarKind.GBNF if "::=" in self.grammar else GrammarKind.LARK
         if not self.grammar.strip():
             raise GrammarError("There is no grammar yet: write one.")
-        return AnswerForm.of_own(kind, self.grammar)
+        return AnswerForm.of_own(language_of(self.grammar), self.grammar)
 
 
 def draft_of(form: AnswerForm | None, ready: Mapping[str, ReadyForm]) -> FormDraft:

@@ -101,7 +101,7 @@ def forming(message: Message) -> str:
 
 
 # The rows of a conversation are made anew with every piece of an answer that is written below.
-@lru_cache(maxsize=128)
+@lru_cache(maxsize=64)
 def _formed(message_id: str, text: str, medium: Medium, outcome: Outcome, mark: str) -> str:
     before, inside = _parts(text, medium, outcome is Outcome.WHOLE)
     takes = (

@@ -21,6 +21,10 @@ SPECIAL = re.compile(
     re.VERBOSE | re.MULTILINE,
 )
 
+DIAGRAM = re.compile(r"[^\n]*?[`~]{3,}[ \t]*mermaid", re.IGNORECASE)
+# No arrow of a diagram goes on like this.
+TAG = re.compile(r"<(?=[A-Za-z/!?])")
+
 SPAN = re.compile(r"(?<![`\\])(?P<ticks>`+)(?!`)[^\n]+?(?<!`)(?P=ticks)(?!`)")
 NO_SPAN_AFTER = re.compile(r"(?:(?:://|www\.)\S*|~)\Z", re.IGNORECASE)
 FORMULA_EDGE = re.compile(r"\$\$|\\[()\[\]]")
@@ -31,8 +35,14 @@ def show_answer(text: str) -> str:
     """Markdown with nothing in it that loads, asks or hides: tags are shown, images are named."""
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     return "".join(
-        part.text if part.is_code else SPECIAL.sub(_defuse, part.text) for part in parts(text)
+        _code(part.text) if part.is_code else SPECIAL.sub(_defuse, part.text)
+        for part in parts(text)
     )
+
+
+def _code(text: str) -> str:
+    """As it is; but a diagram would make elements of the tags in its labels."""
+    return TAG.sub("#lt;", text) if DIAGRAM.match(text) else text
 
 
 def _defuse(match: re.Match[str]) -> str:

@@ -17,6 +17,11 @@ class GrammarKind(Enum):
     """Lark's grammars, as llguidance reads them."""
 
 
+def language_of(grammar: str) -> GrammarKind:
+    """GBNF defines its rules with `::=`, and Lark does not know that."""
+    return GrammarKind.GBNF if "::=" in grammar else GrammarKind.LARK
+
+
 @dataclass(frozen=True, slots=True)
 class Grammar:
     """A form and how strictly it is meant.

@@ -121,6 +121,8 @@
   const told = () => {
     const verdict = find("#form_verdict");
     if (verdict && verdict.role !== "status") verdict.role = "status";
+    const button = find("#answer_as");
+    if (button) button.ariaHasPopup = "dialog";
   };
   const waiting = setInterval(() => {
     if (!document.body) return;

@@ -81,6 +81,7 @@
       if (part && part.role !== role) {
         part.role = role;
         part.ariaLabel = name;
+        if (role === "dialog") part.ariaModal = "true";
       }
     }
     // The arrow sits inside the button that opens the thoughts; it is no second one.
@@ -213,6 +214,8 @@
   const closeList = () => {
     if (innerWidth < NARROW) find("#left.open > .toggle-button")?.click();
   };
+  // A window that is made narrow would leave the list lying over the chat.
+  matchMedia(`(max-width: ${NARROW - 1}px)`).addEventListener("change", closeList);
   const onClick = (event) => {
     const link = event.target.closest(`#chat a[href^="${SAW}"]`);
     if (link) {

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 from playwright.async_api import Locator, expect
 
-from app.chat.answer_form import AnswerForm, MadeIn, Outcome
+from app.chat.answer_form import AnswerForm, MadeIn, Medium, Outcome
 from app.chat.fields import Field, FieldKind, fields_of
 from app.chat.forms import Verdict
 from app.ui.answer_form import AT, _told
-from engine.guided.grammar import GrammarKind
+from engine.guided.grammar import Grammar, GrammarKind
 from grammars.catalog import ready_forms
 from tests.app.ui.conftest import Arrive
 from tests.fakes_chat import FakeServices, Script
@@ -425,6 +425,29 @@ class TestReading:
         await expect(marks.first).to_contain_text("Cut off before its end")
         await expect(marks.last).to_contain_text("Does not follow the form: [1, 1] has non-unique")
         await expect(tab.page.locator("#chat .shape dd")).to_have_text("half")
+
+    async def test_a_hostile_answer_makes_no_element_and_loads_nothing(
+        self, services: FakeServices, arrive: Arrive
+    ) -> None:
+        image = "<img src=http://evil.test/a.png onerror=window.hurt=1>"
+        made = await services.conversations.create(title="Hostile")
+        answers = {
+            Medium.JSON: json.dumps([{image: image}, {"b": {image: [image]}}]),
+            Medium.CSV: f"{image},b\n{image},![x](http://evil.test/b.png)",
+            Medium.TEXT: f"{image} ![x](http://evil.test/c.png)",
+            Medium.MARKDOWN: f"- {image} ![x](http://evil.test/d.png)",
+            Medium.SQL: f"SELECT '{image}'",
+            Medium.MERMAID: f'flowchart TD\nA["{image}"]\nclick A "javascript:window.hurt=1"',
+        }
+        for medium, text in answers.items():
+            form = AnswerForm(Grammar(GrammarKind.LARK, "start: /a/"), image, "", medium)
+            await services.tell(made.conversation_id, ["Q", text], made_in=MadeIn(form))
+        tab = await arrive()
+        await tab.open("Hostile")
+        await tab.page.locator("#chat .mermaid svg").wait_for()
+        elements = "#chat .message :is(img, iframe, script, form, input, a[href^=javascript])"
+        assert await tab.page.locator(elements).count() == 0
+        assert await tab.page.evaluate("window.hurt") is None
 
     async def test_a_table_leaves_a_phone_its_width(
         self, services: FakeServices, arrive: Arrive

@@ -584,6 +584,31 @@ async def test_a_phone_shows_the_chat_without_sideways_scrolling(
     await expect(tab.page.locator("#left.open")).to_have_count(0)
 
 
+async def test_a_window_made_narrow_closes_the_list_over_the_chat(
+    services: FakeServices, arrive: Arrive
+) -> None:
+    tab = await arrive(viewport={"width": 1100, "height": 700})
+    await expect(tab.page.locator("#left.open")).to_have_count(1)
+    await tab.page.set_viewport_size({"width": 390, "height": 700})
+    await expect(tab.page.locator("#left.open")).to_have_count(0)
+    await tab.composer.click(timeout=5000)
+
+
+async def test_the_ring_of_a_focused_button_at_the_edge_is_whole(
+    services: FakeServices, arrive: Arrive
+) -> None:
+    tab = await arrive()
+    button = tab.page.get_by_role("button", name="Settings", exact=True)
+    await tab.page.keyboard.press("Tab")
+    await button.focus()
+    box = await button.bounding_box()
+    offset = await button.evaluate("it => parseFloat(getComputedStyle(it).outlineOffset)")
+    width = await button.evaluate("it => parseFloat(getComputedStyle(it).outlineWidth)")
+    assert box is not None and width > 0
+    assert box["x"] + box["width"] + offset + width <= 1280
+    assert box["y"] - offset - width >= 0
+
+
 async def brightness(tab: Visitor) -> float:
     """Of the background, 0 to 255."""
     value = await tab.page.evaluate(

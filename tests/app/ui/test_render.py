@@ -90,6 +90,12 @@ def test_an_answer_keeps_its_markdown_and_loses_its_html(written: str, shown: st
     assert show_answer(written) == shown
 
 
+def test_a_diagram_makes_no_elements_of_its_labels() -> None:
+    shown = show_answer('```mermaid\nA["<img src=x>"] <--> B[</b>]\nB <|-- C\n```\n')
+    assert shown == '```mermaid\nA["#lt;img src=x>"] <--> B[#lt;/b>]\nB <|-- C\n```\n'
+    assert show_answer("```html\n<b>mermaid\n```") == "```html\n<b>mermaid\n```"
+
+
 COVER = "<div style='position:fixed'>cover</div>"
 
 
