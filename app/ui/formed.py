@@ -17,8 +17,8 @@ from app.ui.shape import Record, Shape, Table, is_json, shape_of
 from app.ui.verbatim import show_verbatim
 from engine.guided.grammar import GrammarKind
 
-MOST_ROWS = 100
-MOST_SHOWN = 20_000
+MOST_ROWS = 50
+MOST_SHOWN = 8_000
 """Characters of an answer that are sent with the page; the rest is fetched when it is asked for."""
 MOST_STREAMED = 60_000
 """A longer answer is not laid out anew with every piece of it."""
