@@ -7,10 +7,11 @@ import pytest
 
 from app.chat import guided
 from app.chat.answer_form import AnswerForm, MadeIn, Outcome
+from app.chat.draft import NEWEST, Draft
 from app.chat.message import MessageState
 from app.chat.session import Writing
 from app.chat.sight import Sights
-from app.chat.wishes import TEXT_AGAIN
+from app.chat.wishes import TEXT_AGAIN, in_words
 from engine.guided.answer import Guidance
 from engine.guided.grammar import Grammar, GrammarKind
 from engine.request import FinishReason
@@ -89,6 +90,18 @@ async def test_choosing_a_form_changes_nothing_that_was_read(room: Room) -> None
     assert whole.count(TEXT_AGAIN) == 1
     assert (await room.conversations.get(conversation_id)).title == "Hello"
     assert [each.content for each in await room.stored(conversation_id)][2] == "Message 2"
+
+
+async def test_what_is_left_out_takes_no_wish_along(room: Room) -> None:
+    conversation_id, _, task = await begin(room, CSV)
+    (await room.stream()).end("a,b\n1,2")
+    await task
+    path = await room.stored(conversation_id)
+    conversation = await room.conversations.get(conversation_id)
+    draft = Draft(room.chat_model, conversation, path, "And now?")
+    whole, newest = draft.turns(), draft.turns(NEWEST)
+    assert [turn.wish for turn in whole] == [in_words(CSV), "", ""]
+    assert [turn.wish for turn in newest] == [in_words(CSV)]
 
 
 async def test_an_answer_that_is_cut_says_so(room: Room) -> None:

@@ -10,7 +10,7 @@ from playwright.async_api import expect
 from app.chat.message import MessageState
 from engine.errors import DiskFull, NotFound
 from tests.app.ui.conftest import Arrive
-from tests.app.ui.test_render import NASTY
+from tests.app.ui.test_verbatim import NASTY
 from tests.fakes_chat import FakeServices, Script
 from tests.visitor import Visitor, eventually
 
