@@ -8,7 +8,7 @@ from enum import StrEnum
 from app.chat.answer_form import AnswerForm
 from app.chat.fields import Fields, fields_as_json, fields_from_json, fields_of
 from engine.errors import GrammarError
-from engine.guided.grammar import GrammarKind, language_of
+from engine.guided.grammar import GrammarKind, grammar_kind
 from grammars.catalog import ReadyForm
 
 BY_FIELDS = "Form"
@@ -83,7 +83,7 @@ class FormDraft:
                 return AnswerForm.of_own(GrammarKind.REGEX, self.pattern)
         if not self.grammar.strip():
             raise GrammarError("There is no grammar yet: write one.")
-        return AnswerForm.of_own(language_of(self.grammar), self.grammar)
+        return AnswerForm.of_own(grammar_kind(self.grammar), self.grammar)
 
 
 def draft_of(form: AnswerForm | None, ready: Mapping[str, ReadyForm]) -> FormDraft:

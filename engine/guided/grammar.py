@@ -17,9 +17,9 @@ class GrammarKind(Enum):
     """Lark's grammars, as llguidance reads them."""
 
 
-def language_of(grammar: str) -> GrammarKind:
-    """GBNF defines its rules with `::=`, and Lark does not know that."""
-    return GrammarKind.GBNF if "::=" in grammar else GrammarKind.LARK
+def grammar_kind(source: str) -> GrammarKind:
+    """In which of the two languages for grammars this one is written."""
+    return GrammarKind.GBNF if "::=" in source else GrammarKind.LARK
 
 
 @dataclass(frozen=True, slots=True)
