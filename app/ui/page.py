@@ -56,7 +56,7 @@ def build(services: Services) -> gr.Blocks:
         page.chooses()
         page.keeps()
         page.looks()
-        page.forms_answers()
+        page.chooses_forms()
     return blocks
 
 
@@ -209,7 +209,7 @@ class Page:
         saw.asked.change(saw.open, saw.asked, saw.outputs, **ACTING)
         saw.close.click(saw.shut, None, [*saw.outputs, saw.asked], **ACTING)
 
-    def forms_answers(self) -> None:
+    def chooses_forms(self) -> None:
         """In which form the next answers come."""
         dialog, answer_as = self.forms, self.chat.answer_as
         opened = answer_as.button.click(dialog.open, answer_as.form, dialog.outputs, **ACTING)
