@@ -2,7 +2,7 @@
 
 from app.amounts import bytes_in_words
 from app.memory import Memory
-from app.ui.render import show_verbatim
+from app.ui.verbatim import show_verbatim
 
 
 def costs(memory: Memory) -> str:

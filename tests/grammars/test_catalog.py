@@ -76,6 +76,7 @@ def test_whoever_never_wants_to_end_has_to(form: ReadyForm, wish: str) -> None:
         ('title = 7\nkind = "regex"\nsource = "y"', "'title'"),
         ('title = "x"\nkind = "regex"', "'source'"),
         ('title = "x"\nkind = "regex"\nsource = "y"\naccepted = "y"', "'accepted'"),
+        ('title = "x"\nkind = "regex"\nsource = "y"\nmedium = "film"', "medium must be one of"),
     ],
 )
 def test_a_file_that_is_no_form_is_one_sentence(content: str, said: str, tmp_path: Path) -> None:

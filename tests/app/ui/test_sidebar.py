@@ -36,3 +36,13 @@ async def test_what_was_found_stands_below_a_title_that_does_not_say_it(tmp_path
         ("Walks\nTo the lighthouse?", other.conversation_id),
     ]
     services.database.close()
+
+
+async def test_a_title_left_by_pressing_delete_is_no_complaint(tmp_path: Path) -> None:
+    services = FakeServices(tmp_path)
+    made = await services.conversations.create(title="Old")
+    with gr.Blocks(analytics_enabled=False):
+        header = Header(services)
+    await services.conversations.delete(made.conversation_id)
+    assert await header.rename(made.conversation_id, "Old") == gr.skip()
+    services.database.close()
