@@ -14,6 +14,7 @@ from engine.async_engine import AsyncEngine
 from engine.errors import EngineError
 from engine.guided.answer import Guidance
 from engine.logprobs import TokenLogprob
+from engine.loop_guard import is_loop
 from engine.metrics import Timings
 from engine.request import FinishReason, RequestOptions
 from engine.sampling.beam import Beam, BeamParams, BeamSearch, EndedBeam
@@ -77,6 +78,8 @@ class _Search:
         self._guidance = guidance
         # A stop text may be part of what a form requires.
         self._stop = params.stop if guidance is None else ()
+        # What a form demands may go round in circles.
+        self._guards = params.loop_guard and guidance is None
         self._max_tokens = min(params.max_tokens, engine.max_request_tokens - len(prompt))
         num_ends = sum(map(tokenizer.is_end, range(tokenizer.num_tokens)))
         self._beams = BeamSearch(
@@ -125,7 +128,9 @@ class _Search:
     def _is_ended(self, token_ids: tuple[int, ...]) -> bool:
         if self._tokenizer.is_end(token_ids[-1]) and not self._params.ignore_eos:
             return True
-        return bool(self._stop) and self._stop_at(self._spelled(token_ids)) is not None
+        if self._stop and self._stop_at(self._spelled(token_ids)) is not None:
+            return True
+        return self._guards and is_loop(token_ids)
 
     def _answer(self, ended: EndedBeam) -> BeamAnswer:
         token_ids = ended.token_ids

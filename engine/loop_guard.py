@@ -1,6 +1,7 @@
 """The guard that notices an answer which repeats itself without end."""
 
 from collections import deque
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -50,3 +51,11 @@ class LoopGuard:
             if length <= len(tail) and np.array_equal(tail[-length:-block], tail[block - length :]):
                 return True
         return False
+
+
+def is_loop(token_ids: Sequence[int]) -> bool:
+    """Whether the guard would end an answer after the last of these tokens."""
+    if len(token_ids) < MIN_TOKENS or len(token_ids) % CHECK_EVERY:
+        return False
+    guard = LoopGuard()
+    return [guard.feed(token_id) for token_id in token_ids][-1]

@@ -181,3 +181,17 @@ def test_early_stopping_has_three_ways() -> None:
     with pytest.raises(InvalidParams):
         BeamParams(num_beams=99)
     assert np.isfinite(BeamParams(num_beams=2).length_penalty)
+
+
+async def test_a_beam_that_goes_round_in_circles_is_ended() -> None:
+    room = Room()
+    # The next token hangs on the last one alone, so it soon repeats itself.
+    room.backend.model_runner.looks_back = 1
+    try:
+        for guards, shortest in ((True, 416), (False, 700)):
+            result = await room.search(
+                2, max_tokens=700, loop_guard=guards, ignore_eos=True, logit_bias=((END, -100.0),)
+            )
+            assert min(len(answer.token_ids) for answer in result.answers) == shortest
+    finally:
+        room.engine.close()

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from engine.loop_guard import CHECK_EVERY, MAX_BLOCK, MIN_REPEATS, MIN_TOKENS, LoopGuard
+from engine.loop_guard import CHECK_EVERY, MAX_BLOCK, MIN_REPEATS, MIN_TOKENS, LoopGuard, is_loop
 
 
 def tokens_of(text):
@@ -79,3 +79,11 @@ HARMLESS = {
 def test_text_that_repeats_with_reason_is_no_loop(text):
     assert fed_until_loop(tokens_of(text) + prose(100)) is None
     assert fed_until_loop(prose(77) + tokens_of(text) + prose(100)) is None
+
+
+@pytest.mark.parametrize("block", [1, 7, 50])
+def test_a_whole_answer_is_a_loop_where_the_guard_would_end_it(block):
+    token_ids = prose(100) + list(range(5000, 5000 + block)) * (900 // block)
+    ends = fed_until_loop(token_ids)
+    looping = [end for end in range(len(token_ids) + 1) if is_loop(token_ids[:end])]
+    assert looping[0] == ends
