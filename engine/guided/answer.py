@@ -71,7 +71,7 @@ class GuidedAnswer:
 
     @property
     def is_forced(self) -> bool:
-        """The form leaves no choice about what comes next."""
+        """The form leaves no choice for a while, or until its end."""
         return self._place is _Place.FORM and self._matcher.is_forced
 
     @property
