@@ -21,6 +21,8 @@ from engine.guided.json_place import JsonPlace
 from engine.guided.vocabulary import GuidedVocabulary
 
 TOO_MUCH = "too much may come next, in too many ways for this model"
+# In bytes: more than a token or two, which are soon over.
+A_WHILE = 16
 MOST_ENDINGS = 3
 MOST_LITERALS = 12
 MOST_OTHERS = 20
@@ -114,8 +116,14 @@ class Matcher:
 
     @property
     def is_forced(self) -> bool:
-        """The form leaves no choice about what comes next."""
-        return not self.is_accepting and bool(self._state.compute_ff_bytes())
+        """The form leaves no choice for a while, or until its end."""
+        if self.is_accepting:
+            return False
+        coming: bytes = self._state.compute_ff_bytes()
+        if len(coming) >= A_WHILE:
+            return True
+        spelled = self._vocabulary.spell_out(coming.decode("utf-8", "replace"))
+        return spelled is not None and self._is_complete_after(spelled)
 
     def choices(self) -> Sequence[Sequence[int]]:
         """What may come next, first what soon leads to the end: a character, or several."""

@@ -46,7 +46,7 @@ def test_a_loop_is_ended_and_said() -> None:
     assert (last.finish_reason, last.notice) == (FinishReason.LENGTH, LOOP_NOTICE)
 
 
-@pytest.mark.parametrize("pattern", ["a{700}", "a{400}b{400}", "(ab){450}"])
+@pytest.mark.parametrize("pattern", ["a{700}", "a{390}b{400}", "(ab){450}", "a{390}"])
 def test_a_repetition_that_the_form_demands_is_no_loop(pattern: str) -> None:
     text, last = written(b"a", pattern)
     assert accepts(compiled(GrammarKind.REGEX, pattern), text)
@@ -59,9 +59,10 @@ def test_a_repetition_that_the_form_demands_is_no_loop(pattern: str) -> None:
         (b"aaa,", "[ab]{600}"),
         (b"aaa,", "([a-z]{3},)*end"),
         (b"aaa,", "<[a-z ]{1,1500}>"),
-        # Every second letter is demanded, and those are the ones at which it is looked.
+        # Here and there a letter is demanded, and those are the ones at which it is looked.
         (b"ah", "(ah){1,900}!"),
         (b"ha", "x(ah){1,900}!"),
+        (b"hahaha, ", "(hahaha, ){1,900}!"),
     ],
 )
 def test_a_loop_in_a_form_is_brought_to_the_end_of_the_form(likes: bytes, pattern: str) -> None:
