@@ -106,7 +106,9 @@ def options_of(parsed: argparse.Namespace) -> Options:
         values |= form_of(values)
         if values["text"] == "-":
             values["text"] = read_standard_input()
-        if not values.get("num_beams") and {"length_penalty", "early_stopping"} & values.keys():
+        if "num_beams" in values and "logprobs" in values:
+            raise UsageError("A beam search tells scores, not --logprobs: leave one of them out.")
+        if "num_beams" not in values and {"length_penalty", "early_stopping"} & values.keys():
             raise UsageError("--length-penalty and --early-stopping need --n-beams.")
         if "logprobs" in values and not values.get("json"):
             raise UsageError("--logprobs needs --json: likelihoods stand in the JSON object.")

@@ -11,8 +11,10 @@ from dataclasses import dataclass, replace
 from time import perf_counter
 
 from engine.async_engine import AsyncEngine
-from engine.errors import EngineError
+from engine.detokenizer import Detokenizer
+from engine.errors import UsageError
 from engine.guided.answer import Guidance
+from engine.kv.segment import NOBODY
 from engine.logprobs import TokenLogprob
 from engine.loop_guard import is_loop
 from engine.metrics import Timings
@@ -20,6 +22,11 @@ from engine.request import FinishReason, RequestOptions
 from engine.sampling.beam import Beam, BeamParams, BeamSearch, EndedBeam
 from engine.sampling_params import SamplingParams
 from engine.tokenizer import Tokenizer
+
+MOST_TOKENS = 2048
+"""Of an answer: each step looks at all of a beam, so twice as many take four times as long."""
+# Control tokens are spelled as nothing.
+LEEWAY = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,18 +85,28 @@ class _Search:
         self._guidance = guidance
         # A stop text may be part of what a form requires.
         self._stop = params.stop if guidance is None else ()
+        if params.max_tokens > MOST_TOKENS:
+            raise UsageError(
+                f"A beam search may have {MOST_TOKENS:,} tokens at most, got"
+                f" {params.max_tokens:,}: lower max_tokens."
+            )
         # What a form demands may go round in circles.
         self._guards = params.loop_guard and guidance is None
         self._max_tokens = min(params.max_tokens, engine.max_request_tokens - len(prompt))
-        num_ends = sum(map(tokenizer.is_end, range(tokenizer.num_tokens)))
         self._beams = BeamSearch(
-            beams, self._max_tokens, num_ends, self._is_ended, keeps_cut=guidance is None
+            beams,
+            self._max_tokens,
+            tokenizer.num_end_tokens,
+            self._is_ended,
+            keeps_cut=guidance is None,
         )
-        # Beams are computed together, and what leaves the cells is nobody's to come back for.
+        # Beams are computed together.
         self._options = replace(
             options, is_reproducible=False, num_candidates=self._beams.num_candidates
         )
         self._first: Timings | None = None
+        # Why nothing could follow a beam, or empty.
+        self._reason = ""
 
     async def run(self) -> BeamResult:
         began = perf_counter()
@@ -100,8 +117,9 @@ class _Search:
         seconds = perf_counter() - began
         answers = tuple(map(self._answer, self._beams.answers))
         if not answers:
-            raise EngineError(
-                f"No answer was found in this form within {self._max_tokens:,} tokens: raise"
+            raise UsageError(
+                self._reason
+                or f"No answer was found in this form within {self._max_tokens:,} tokens: raise"
                 " max_tokens or n_beams, or try a simpler form."
             )
         assert self._first is not None
@@ -117,37 +135,39 @@ class _Search:
     async def _candidates(self, beam: Beam) -> Sequence[TokenLogprob]:
         """What may come next; nothing when its form cannot be kept to any more."""
         options = replace(self._options, num_begun=len(beam.token_ids))
+        if beam.token_ids:
+            # Nobody comes back for a beam, so it is not kept as part of anybody's conversation.
+            options = replace(options, belonging=NOBODY)
         prompt = [*self._prompt, *beam.token_ids]
         with self._engine.submit(prompt, self._params, options, self._guidance) as stream:
             *_, last = [output async for output in stream]
         assert last.timings is not None
         if self._first is None:
             self._first = last.timings
-        return last.choices[0].alternatives if last.choices else ()
+        if last.choices:
+            return last.choices[0].alternatives
+        self._reason = last.notice
+        return ()
 
     def _is_ended(self, token_ids: tuple[int, ...]) -> bool:
         if self._tokenizer.is_end(token_ids[-1]) and not self._params.ignore_eos:
             return True
-        if self._stop and self._stop_at(self._spelled(token_ids)) is not None:
-            return True
-        return self._guards and is_loop(token_ids)
+        return self._is_stopped(token_ids) or (self._guards and is_loop(token_ids))
 
     def _answer(self, ended: EndedBeam) -> BeamAnswer:
         token_ids = ended.token_ids
         has_end = self._tokenizer.is_end(token_ids[-1]) and not self._params.ignore_eos
         if has_end:
             token_ids = token_ids[:-1]
-        text = self._spelled(token_ids)
-        stop = self._stop_at(text)
-        is_whole = has_end or stop is not None
+        detokenizer = Detokenizer(self._tokenizer, self._stop)
+        text = "".join(map(detokenizer.feed, token_ids)) + detokenizer.finish()
+        is_whole = has_end or detokenizer.stopped
         reason = FinishReason.STOP if is_whole else FinishReason.LENGTH
-        return BeamAnswer(text[:stop], token_ids, ended.logprob, ended.score, reason)
+        return BeamAnswer(text, token_ids, ended.logprob, ended.score, reason)
 
-    def _spelled(self, token_ids: Sequence[int]) -> str:
-        spelled = b"".join(map(self._tokenizer.token_bytes, token_ids))
-        return spelled.decode("utf-8", "ignore")
-
-    def _stop_at(self, text: str) -> int | None:
-        """Where the first stop text begins."""
-        places = [place for stop in self._stop if (place := text.find(stop)) >= 0]
-        return min(places, default=None)
+    def _is_stopped(self, token_ids: tuple[int, ...]) -> bool:
+        """Whether a stop text ends with the last of these tokens."""
+        longest = max((len(stop.encode()) for stop in self._stop), default=0)
+        last = token_ids[-longest - LEEWAY :] if longest else ()
+        spelled = b"".join(map(self._tokenizer.token_bytes, last)).decode("utf-8", "replace")
+        return any(stop in spelled for stop in self._stop)

@@ -246,7 +246,7 @@ class Engine:
         if request.options.num_candidates:
             return self._look_ahead(generation, rows[0])
         computed, num_right = item.token_ids, item.num_known
-        ending = None
+        ending = generation.ending
         while ending is None and request.num_tokens - item.start == num_right:
             try:
                 with self.clock.sampler:

@@ -72,17 +72,19 @@ class Generation:
         self._choices: list[TokenChoice] = []
         self._choice: TokenChoice | None = None
         self._num_forced = self._num_drafted = self._num_accepted = 0
-        self._begin_form()
+        self.ending = self._begin_form()
+        """Why it is over before its first token is chosen: its form leaves no choice at all."""
 
-    def _begin_form(self) -> None:
+    def _begin_form(self) -> Ending | None:
         """What every answer of this form begins with is read with the prompt."""
         if self._guided is None:
-            return
+            return None
         # Else the first step says what is wrong.
         with suppress(GrammarFailed):
             self._guided.begin(self.request.token_ids[self.request.answer_start :])
             if self._num_left > 1:
-                self._take_forced()
+                return self._take_forced()
+        return None
 
     def note_scheduled(self) -> None:
         if self._scheduled is None:

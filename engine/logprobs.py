@@ -25,7 +25,7 @@ class TokenLogprob:
 class TokenChoice:
     """The token that came at one place, and the likeliest ones there, the best one first.
 
-    In an answer with a form the alternatives are among what the form allowed.
+    Where a form left a choice, the alternatives are among what it allowed.
     """
 
     chosen: TokenLogprob

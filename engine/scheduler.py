@@ -90,6 +90,7 @@ class Scheduler:
         """Back to the front of its queue; what is still held of it then is not computed again."""
         self._leave(request)
         request.num_computed_tokens = 0
+        request.draft = ()
         request.num_preemptions += 1
         request.status = RequestStatus.WAITING
         self._queue_of(request).appendleft(request)
@@ -193,7 +194,8 @@ class Scheduler:
         # Each of the others needs one place at least.
         most = max(1, budget - len(self._running))
         num_left, draft = _num_left(request), request.draft
-        if draft and num_left + len(draft) <= min(most, self._seats.num_free_cells):
+        num_spare = self._seats.num_free_cells - len(self._running)
+        if draft and num_left + len(draft) <= min(most, num_spare):
             self._seats.extend(request, num_left + len(draft))
             return ScheduledRequest.of(request, num_left, draft)
         num_left = min(num_left, most)

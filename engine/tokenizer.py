@@ -46,6 +46,11 @@ class Tokenizer(Protocol):
     def num_tokens(self) -> int: ...
 
     @property
+    def num_end_tokens(self) -> int:
+        """How many tokens end an answer."""
+        ...
+
+    @property
     def bos_id(self) -> int | None:
         """The token every prompt starts with, or None where the model wants none."""
         ...

@@ -28,6 +28,7 @@ class ByteTokenizer:
     """Ids 0 to 255 are bytes, 256 ends an answer, 257 begins a turn."""
 
     num_tokens = NUM_TOKENS
+    num_end_tokens = 1
     bos_id: int | None = None
     control_tokens: Mapping[str, ControlToken] = {
         "<end>": ControlToken(END, "<end>"),

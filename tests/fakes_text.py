@@ -99,6 +99,8 @@ class FakeTokenizer:
             raise IndexError(f"token {token_id}")
         return self._pieces[token_id]
 
+    num_end_tokens = 1
+
     def is_end(self, token_id: int) -> bool:
         return token_id == self._controls[self._end].token_id
 

@@ -68,14 +68,15 @@ def read_chat_request(body: object, defaults: SamplingParams) -> ChatRequest:
     options = body.get("stream_options") or {}
     if not isinstance(options, dict):
         raise UsageError("The field 'stream_options' must be an object.")
+    sampling = read_sampling(body)
     return ChatRequest(
         model=_text(body.get("model") or "", "model"),
         user=_text(body.get("user") or "", "user"),
         path=_path(body.get("messages")),
-        params=with_changes(defaults, read_sampling(body)),
+        params=with_changes(defaults, sampling),
         num_answers=_count(body.get("n")),
         num_logprobs=_num_logprobs(body),
-        beams=_beams(body),
+        beams=_beams(body, sampling),
         form=read_form(body),
         is_streamed=_flag(body.get("stream"), "stream"),
         wants_usage=_flag(options.get("include_usage"), "include_usage"),
@@ -90,7 +91,7 @@ _OWN_FIELDS = (
 )
 
 
-def _beams(body: Mapping[str, Any]) -> BeamParams | None:
+def _beams(body: Mapping[str, Any], sampling: Mapping[str, Any]) -> BeamParams | None:
     """Raises UsageError, also for fields that would have no effect beside `n_beams`."""
     penalty, stopping = body.get("length_penalty"), body.get("early_stopping")
     if body.get("n_beams") is None:
@@ -99,8 +100,8 @@ def _beams(body: Mapping[str, Any]) -> BeamParams | None:
         return None
     if body.get("stream") or body.get("logprobs"):
         raise UsageError("With 'n_beams' neither 'stream' nor 'logprobs' can be had: leave it out.")
-    refuse_drawing(name for name, value in read_sampling(body).items() if value is not None)
-    if stopping not in (None, True, False, "never"):
+    refuse_drawing(name for name, value in sampling.items() if value is not None)
+    if not (stopping is None or isinstance(stopping, bool) or stopping == "never"):
         raise UsageError("The field 'early_stopping' must be true, false or \"never\".")
     return BeamParams(
         num_beams=body["n_beams"],

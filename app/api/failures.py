@@ -8,6 +8,7 @@ from engine.errors import (
     EngineDead,
     InglenookError,
     ModelError,
+    NoTokenLeft,
     PromptTooLong,
     TemplateError,
     UsageError,
@@ -24,13 +25,14 @@ def error_body(sentence: str, kind: str, code: str | None = None) -> dict[str, A
 def body_of(error: InglenookError) -> dict[str, Any]:
     if isinstance(error, PromptTooLong):
         return error_body(str(error), INVALID, "context_length_exceeded")
-    return error_body(str(error), INVALID if isinstance(error, UsageError) else "server_error")
+    is_callers = isinstance(error, UsageError | NoTokenLeft)
+    return error_body(str(error), INVALID if is_callers else "server_error")
 
 
 def failed(error: InglenookError) -> Response:
     """The error with the status that fits."""
     status = 500
-    if isinstance(error, UsageError | PromptTooLong | TemplateError):
+    if isinstance(error, UsageError | PromptTooLong | TemplateError | NoTokenLeft):
         status = 400
     elif isinstance(error, ModelError | EngineDead):
         status = 503

@@ -251,6 +251,7 @@ def said(num_tokens: int) -> tuple[list[int], list[int]]:
 class Numbers:
     """A vocabulary of numbers, with one token that ends."""
 
+    num_end_tokens = 1
     bos_id: int | None = None
     control_tokens: Mapping[str, ControlToken] = {}
 

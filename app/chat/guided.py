@@ -6,7 +6,7 @@ from typing import Any
 
 from engine.guided.answer import Guidance
 from engine.guided.validator import AnswerValidator
-from engine.sampling_params import SamplingParams
+from engine.sampling_params import MOST_ANSWERS, SamplingParams
 
 MOST_TRIES = 3
 # The same choices would give the same answer again.
@@ -62,5 +62,9 @@ class Checker:
         if self._validator is None:
             return [params]
         again = replace(params, temperature=max(params.temperature, LEAST_TEMPERATURE))
-        seeds = [None if params.seed is None else params.seed + n for n in range(1, MOST_TRIES)]
+        # Others than those of further answers to the same prompt.
+        seeds = [
+            None if params.seed is None else (params.seed + n * MOST_ANSWERS) % 2**64
+            for n in range(1, MOST_TRIES)
+        ]
         return [params, *(replace(again, seed=seed) for seed in seeds)]

@@ -27,9 +27,13 @@ async def search_beams(services: Services, options: Options, console: Console) -
             if len(found.answers) > 1:
                 console.write(f"--- {number} of {len(found.answers)}, {_scored(answer)} ---\n")
             console.write(answer.content + "\n")
+        if model.notice:
+            console.note(model.notice)
         return
     best, *others = map(_result, found.answers)
-    more = {"choices": [best, *others]} if others else {}
+    more: dict[str, Any] = {"choices": [best, *others]} if others else {}
+    if model.notice:
+        more["notice"] = model.notice
     write_json(
         console,
         best

@@ -20,7 +20,7 @@ from engine.sampling_params import for_answer
 
 async def generate(services: Services, options: Options, console: Console) -> None:
     """Write the answer as it comes, or one JSON object at its end."""
-    if options.num_beams:
+    if options.num_beams is not None:
         await search_beams(services, options, console)
         return
     params = options.params(services.settings.sampling)

@@ -35,8 +35,8 @@ class Options:
     approximate: bool = False
     num_answers: int = 1
     logprobs: int | None = None
-    num_beams: int = 0
-    """0: no beam search."""
+    num_beams: int | None = None
+    """None: no beam search."""
     length_penalty: float = 1.0
     early_stopping: str = EarlyStopping.NO.value
     sampling: Mapping[str, Any] = field(default_factory=dict)
@@ -58,9 +58,9 @@ class Options:
         )
 
     def beams(self) -> BeamParams:
-        """Raises InvalidParams."""
+        """Of a beam search that was asked for. Raises InvalidParams."""
         return BeamParams(
-            num_beams=self.num_beams,
+            num_beams=self.num_beams or 0,
             length_penalty=self.length_penalty,
             early_stopping=EarlyStopping(self.early_stopping),
             num_answers=self.num_answers,

@@ -23,6 +23,8 @@ MOST_SPACES = 2
 # How often to look whether the end can still be reached, while it is far.
 LOOK_EVERY = 16
 LAST_TOKENS = 64
+BEAM_CLOSING_SECONDS = 0.005
+"""It is looked for at every step of every beam, and others wait meanwhile."""
 # Where no token is tried ahead, the way to the end is taken while it is so much shorter than what
 # is left.
 CLOSING_SLACK = 3
@@ -130,7 +132,7 @@ class GuidedAnswer:
         restricted = self._restricted(row, num_left)
         if self._place is not _Place.FORM or num_left > LAST_TOKENS:
             return restricted
-        way = self._matcher.closing(num_left)
+        way = self._matcher.closing(num_left, BEAM_CLOSING_SECONDS)
         if way is None or len(way) + CLOSING_SLACK < num_left:
             return restricted
         only = way[:1] or self._vocabulary.end_ids

@@ -1,9 +1,11 @@
 """Beam search on the running engine: the answers of a plain search, beside everybody else."""
 
 import asyncio
+import codecs
 import json
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -12,11 +14,12 @@ import pytest
 from engine.async_engine import AsyncEngine
 from engine.beam_search import BeamResult, search
 from engine.engine import Engine
-from engine.errors import EngineError, InvalidParams
+from engine.errors import InglenookError, InvalidParams, UsageError
 from engine.guided.answer import Guidance
 from engine.guided.grammar import GrammarKind
+from engine.kv.segment import Belonging
 from engine.logprobs import TokenLogprob, likeliest, log_total
-from engine.request import IN_FRONT, FinishReason
+from engine.request import IN_FRONT, FinishReason, RequestOptions
 from engine.sampling.beam import BeamParams, BeamSearch, EarlyStopping
 from tests.engine.guided.forms import accepts, compiled, of_schema
 from tests.engine.run import GREEDY
@@ -61,6 +64,11 @@ def plain_search(num_beams: int, max_tokens: int = 8) -> list[tuple[tuple[int, .
     return [(answer.token_ids, answer.score) for answer in beams.answers]
 
 
+def _text(token_ids: Sequence[int]) -> str:
+    """Half a character at the end is no text yet."""
+    return codecs.getincrementaldecoder("utf-8")("replace").decode(bytes(token_ids))
+
+
 def _nexts(token_ids: Sequence[int], num: int) -> list[TokenLogprob]:
     row = logits_after(token_ids)
     total = log_total(row)
@@ -78,7 +86,7 @@ async def test_the_answers_are_those_of_a_plain_search(room: Room, num_beams: in
         assert answer.token_ids == without_end
         is_ended = token_ids[-1] == END
         assert answer.finish_reason is (FinishReason.STOP if is_ended else FinishReason.LENGTH)
-        assert answer.text == bytes(without_end).decode("utf-8", "ignore")
+        assert answer.text == _text(without_end)
 
 
 async def test_beams_read_the_prompt_once(room: Room) -> None:
@@ -161,7 +169,7 @@ async def test_bans_and_penalties_count_for_beams(room: Room) -> None:
 
 async def test_what_leaves_nothing_is_said(room: Room) -> None:
     everything = tuple((each, -100.0) for each in range(END + 2))
-    with pytest.raises(EngineError, match="banned|No answer"):
+    with pytest.raises(InglenookError, match="banned"):
         await room.search(2, logit_bias=everything)
 
 
@@ -195,3 +203,35 @@ async def test_a_beam_that_goes_round_in_circles_is_ended() -> None:
             assert min(len(answer.token_ids) for answer in result.answers) == shortest
     finally:
         room.engine.close()
+
+
+async def test_more_tokens_than_a_search_may_have_are_refused(room: Room) -> None:
+    with pytest.raises(UsageError, match="2,048"):
+        await room.search(2, max_tokens=2049)
+
+
+async def test_beams_are_nobodys_and_their_prompt_is_its_users(room: Room) -> None:
+    belonging = Belonging(owner="someone", is_durable=True)
+    params = BeamParams(num_beams=3)
+    tokenizer = room.backend.tokenizer
+    options = RequestOptions(belonging=belonging)
+    await search(room.engine, tokenizer, PROMPT, params, PARAMS, options)
+    seats: list[tuple[str, int]] = []
+
+    def look(engine: Engine) -> None:
+        seats.extend((seat.belonging.owner, seat.length) for seat in engine._seats._cells.seats)
+
+    done = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    room.engine.do(look, lambda error: loop.call_soon_threadsafe(done.set))
+    await done.wait()
+    assert all(length <= len(PROMPT) for owner, length in seats if owner == "someone")
+
+
+async def test_a_slow_way_to_the_end_holds_nobody_up_for_long(room: Room) -> None:
+    form = of_schema({"type": "array", "items": {"type": "integer"}, "minItems": 300})
+    began = perf_counter()
+    with pytest.raises(UsageError, match="No answer|form"):
+        await room.search(2, Guidance(form), max_tokens=20)
+    # 20 steps of 2 beams, each of which looks for a way that there is not.
+    assert perf_counter() - began < 5.0

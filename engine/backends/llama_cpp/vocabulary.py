@@ -76,6 +76,10 @@ class Vocabulary:
             self._pieces[token_id] = piece
         return piece
 
+    @property
+    def num_end_tokens(self) -> int:
+        return len(self._end_ids)
+
     def is_end(self, token_id: int) -> bool:
         return token_id in self._end_ids
 
