@@ -67,6 +67,7 @@ class GuidedAnswer:
         self._num_to_end: int | None = None
         self._num_unlooked = LOOK_EVERY
         self._num_vain_looks = 0
+        self._is_near = False
         self._is_closing = False
 
     @property
@@ -182,6 +183,10 @@ class GuidedAnswer:
         near = max(LAST_TOKENS, 2 * (self._num_to_end or 0))
         if num_left > near and self._num_unlooked < LOOK_EVERY:
             return token_id
+        if not self._is_near and num_left <= near:
+            # What was vain from afar may be short now.
+            self._is_near = True
+            self._num_vain_looks = 0
         if self._num_vain_looks >= MOST_VAIN_LOOKS:
             return token_id
         self._num_unlooked = 0

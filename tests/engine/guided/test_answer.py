@@ -92,6 +92,22 @@ def test_what_goes_on_until_a_delimiter_is_closed_in_time(name: str, seed: int) 
     assert accepts(form, text) or "\ufffd" in text
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_what_was_looked_for_in_vain_from_afar_is_looked_for_again_near_the_end(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    closing = matcher.Matcher.closing
+
+    def short_sighted(self: matcher.Matcher, num_tokens: int) -> list[int] | None:
+        return None if num_tokens > 64 else closing(self, num_tokens)
+
+    monkeypatch.setattr(matcher.Matcher, "closing", short_sighted)
+    form = compiled(GrammarKind.REGEX, "<[^>]*>")
+    text, reason, _ = answered(form, seed=seed, max_tokens=150)
+    assert reason is FinishReason.STOP
+    assert accepts(form, text) or "\ufffd" in text
+
+
 def answered(form: CompiledGrammar, **changes: Any) -> tuple[str, FinishReason, str]:
     run = EngineRun(fake_config(cells=2048))
     number = run.submit(range(20), WILD, guidance=Guidance(form), **changes)
