@@ -1,7 +1,6 @@
 """When an answer goes round in circles, and when its form wants it to."""
 
 from collections.abc import Iterator
-from itertools import cycle
 
 import numpy as np
 import pytest
@@ -24,7 +23,7 @@ def written(likes: bytes, pattern: str = "", opened_tag: str = "") -> tuple[str,
     form = compiled(GrammarKind.REGEX, pattern) if pattern else None
     request = Request([1, 2, 3], GREEDY, guidance=form and Guidance(form, opened_tag))
     generation = Generation(request, ByteTokenizer(), 4000)
-    sampler = Sampler(BYTES.num_tokens)
+    sampler = Sampler(ByteTokenizer())
     text = ""
     for output in steps(generation, sampler, likes):
         text += output.text
@@ -32,12 +31,14 @@ def written(likes: bytes, pattern: str = "", opened_tag: str = "") -> tuple[str,
 
 
 def steps(generation: Generation, sampler: Sampler, likes: bytes) -> Iterator[RequestOutput]:
-    for liked in cycle(likes):
+    ending = generation.ending
+    while ending is None:
         row = np.zeros(BYTES.num_tokens, np.float32)
-        row[liked] = 1
-        yield (output := generation.accept(generation.pick(row, sampler)))
-        if output.finish_reason is not None:
-            return
+        row[likes[generation.request.num_answer_tokens % len(likes)]] = 1
+        ending = generation.take(generation.pick(row, sampler))
+        if ending is None:
+            yield generation.output()
+    yield generation.finish(ending)
 
 
 def test_a_loop_is_ended_and_said() -> None:

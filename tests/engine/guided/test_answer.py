@@ -99,7 +99,7 @@ def test_what_was_looked_for_in_vain_from_afar_is_looked_for_again_near_the_end(
     closing = matcher.Matcher.closing
 
     def short_sighted(self: matcher.Matcher, num_tokens: int) -> list[int] | None:
-        return None if num_tokens > 60 else closing(self, num_tokens)
+        return None if num_tokens > 64 else closing(self, num_tokens)
 
     monkeypatch.setattr(matcher.Matcher, "closing", short_sighted)
     form = compiled(GrammarKind.REGEX, "<[^>]*>")
