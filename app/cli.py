@@ -24,7 +24,7 @@ from app.owner import HomeLock, OwnerAddress, own_or_find, owner_address
 from app.paths import Paths
 from app.services import Services
 from engine.errors import InglenookError, UsageError
-from engine.guided.grammar import GrammarKind
+from engine.guided.grammar import GrammarKind, grammar_kind
 from engine.logprobs import MOST_ALTERNATIVES
 from engine.sampling_params import MOST_ANSWERS
 from grammars.catalog import FormFileError, forms_in, ready_forms
@@ -138,8 +138,7 @@ def grammar_of(name_or_file: str) -> dict[str, Any]:
     """A grammar in a file, or one of the ready forms; the user's own come first."""
     if absolute(name_or_file).is_file():
         text = read_file(name_or_file)
-        kind = GrammarKind.GBNF if "::=" in text else GrammarKind.LARK
-        return {"grammar_kind": kind.value, "grammar": text}
+        return {"grammar_kind": grammar_kind(text).value, "grammar": text}
     try:
         forms = {**ready_forms(), **forms_in(Paths.from_environment().grammars)}
     except FormFileError as error:

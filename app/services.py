@@ -15,6 +15,7 @@ from pathlib import Path
 from app.api.keys import api_key
 from app.chat.belonging import program_owner
 from app.chat.chat_model import ChatModel, load_chat_model
+from app.chat.forms import Forms
 from app.chat.idle import IdleWork
 from app.chat.jobs import Jobs
 from app.chat.session import ChatSession
@@ -83,6 +84,10 @@ class Services:
     @cached_property
     def sights(self) -> Sights:
         return Sights(self.conversations, lambda: self.loaded_model, lambda: self.settings)
+
+    @cached_property
+    def forms(self) -> Forms:
+        return Forms(self.paths.grammars, self.chat_model)
 
     @cached_property
     def jobs(self) -> Jobs:

@@ -8,6 +8,8 @@ A file says what it is, in which language it is written, and texts that it must 
     source = '["1", "2", "3", "4", "5"]'
     accepted = ["1", "5"]
     refused = ["0", "3.5"]
+    medium = "text"               text, json, csv, markdown, mermaid or sql: how it is shown;
+                                  without it JSON for a json_schema, and else text
 """
 
 import tomllib
@@ -19,6 +21,7 @@ from typing import Any
 
 SUFFIX = ".toml"
 KINDS = ("json_schema", "regex", "choice", "gbnf", "lark")
+MEDIA = ("", "text", "json", "csv", "markdown", "mermaid", "sql")
 
 
 class FormFileError(Exception):
@@ -27,7 +30,7 @@ class FormFileError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ReadyForm:
-    """`name` is the file's, without its end."""
+    """`name` is the file's, without its end. `medium` may be empty."""
 
     name: str
     title: str
@@ -36,6 +39,7 @@ class ReadyForm:
     source: str
     accepted: tuple[str, ...]
     refused: tuple[str, ...]
+    medium: str = ""
 
 
 @cache
@@ -60,6 +64,11 @@ def read_form_file(path: Path) -> ReadyForm:
     kind = _text(path, values, "kind")
     if kind not in KINDS:
         raise FormFileError(f"{path.name} is no form: its kind must be one of {', '.join(KINDS)}.")
+    medium = _text(path, values, "medium", "")
+    if medium not in MEDIA:
+        raise FormFileError(
+            f"{path.name} is no form: its medium must be one of {', '.join(MEDIA[1:])}."
+        )
     return ReadyForm(
         path.stem,
         _text(path, values, "title"),
@@ -69,6 +78,7 @@ def read_form_file(path: Path) -> ReadyForm:
         _text(path, values, "source").strip("\n"),
         _texts(path, values, "accepted"),
         _texts(path, values, "refused"),
+        medium,
     )
 
 

@@ -5,6 +5,9 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from app.chat.answer_form import MadeIn
+from app.chat.chat_model import ChatModel
+from app.chat.forms import Forms
 from app.chat.message import Message, MessageState, Role
 from app.chat.sight import Sight
 from app.history.conversations import Conversations
@@ -12,6 +15,7 @@ from app.history.database import Database
 from app.settings import Settings
 from engine.errors import PromptTooLong, UsageError
 from engine.metrics import Timings
+from tests.fakes_model import FakeEngine, fake_chat_model
 
 TIMINGS = Timings(
     prefilled_tokens=32, cached_tokens=380, completion_tokens=40, ttft_ms=412, tpot_ms=32.05
@@ -35,6 +39,7 @@ class Script:
     pieces: Sequence[str] = ("Hello", " there", ".")
     thinking: Sequence[str] = ()
     pace_s: float = 0.02
+    finish_reason: str = "stop"
     turnstile: asyncio.Semaphore | None = None
 
     def growing(self) -> Iterator[tuple[str, str]]:
@@ -84,13 +89,15 @@ class FakeJobs:
             raise UsageError("This conversation is still answering: stop it first.")
         if len(text) > LONGEST_PROMPT:
             raise PromptTooLong(len(text), LONGEST_PROMPT)
-        turn = await self._conversations.begin_turn(conversation_id, text)
+        form = (await self._conversations.get(conversation_id)).answer_form
+        turn = await self._conversations.begin_turn(conversation_id, text, form=form)
         return self._start(turn.answer)
 
     async def regenerate(self, conversation_id: str) -> FakeJob:
         (answered, _) = await self._conversations.messages(conversation_id, limit=2)
+        form = (await self._conversations.get(conversation_id)).answer_form
         return self._start(
-            await self._conversations.begin_answer(conversation_id, answered.message_id)
+            await self._conversations.begin_answer(conversation_id, answered.message_id, form)
         )
 
     def stop(self, conversation_id: str) -> None:
@@ -123,7 +130,7 @@ class FakeJobs:
         message = replace(
             message,
             state=MessageState.STOPPED if job.is_stopped else MessageState.DONE,
-            finish_reason="abort" if job.is_stopped else "stop",
+            finish_reason="abort" if job.is_stopped else script.finish_reason,
             timings=TIMINGS.as_json(),
         )
         await self._conversations.finish_answer(message)
@@ -149,6 +156,9 @@ class FakeServices:
         self.conversations = Conversations(self.database)
         self.jobs = FakeJobs(self.conversations)
         self.sights = FakeSights()
+        self.chat_model = fake_chat_model(FakeEngine())
+        self.grammars = folder / "grammars"
+        self.forms = Forms(self.grammars, self._model)
         self.memory = None
         self.settings = Settings(default_system_prompt="You are a helpful assistant.")
         self.model_name = "SmolLM2 135M Instruct"
@@ -157,6 +167,9 @@ class FakeServices:
         self.model_notice = ""
         self.url = "http://127.0.0.1:7341"
         self.api_key = "ink-made-for-tests"
+
+    async def _model(self) -> ChatModel:
+        return self.chat_model
 
     def save_settings(self, settings: Settings) -> None:
         self.settings = settings
@@ -176,6 +189,8 @@ class FakeServices:
         texts: Sequence[str],
         state: MessageState = MessageState.DONE,
         notice: str = "",
+        made_in: MadeIn | None = None,
+        finish_reason: str = "stop",
     ) -> None:
         """Store these as messages of the user and of the model in turn."""
         for text, reply in zip(texts[::2], texts[1::2], strict=True):
@@ -187,6 +202,8 @@ class FakeServices:
                     content=reply,
                     state=state,
                     notice=notice,
+                    made_in=made_in,
+                    finish_reason=finish_reason,
                     timings=TIMINGS.as_json(),
                 )
             )

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from engine.errors import UsageError
-from engine.guided.grammar import Grammar, GrammarKind
+from engine.guided.grammar import Grammar, GrammarKind, grammar_kind
 
 FIELDS = frozenset({"response_format", "grammar", "structured_outputs"})
 _ANY_OBJECT = '{"type": "object"}'
@@ -57,7 +57,7 @@ def _of_grammar(value: object) -> Grammar | None:
         return None
     if not isinstance(value, str):
         raise UsageError("The field 'grammar' must be a text, in GBNF or Lark.")
-    return Grammar(GrammarKind.GBNF if "::=" in value else GrammarKind.LARK, value)
+    return Grammar(grammar_kind(value), value)
 
 
 def _of_structured_outputs(value: object) -> Grammar | None:

@@ -1,13 +1,16 @@
 """A conversation that is to be answered, and the turns of it that are sent."""
 
 import asyncio
-from collections.abc import Sequence
-from dataclasses import dataclass
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
+from app.chat.answer_form import AnswerForm
 from app.chat.chat_model import ChatModel
 from app.chat.context import Piece, Pieces, scaled
 from app.chat.message import Conversation, Message, Role
 from app.chat.turns import Turn
+from app.chat.wishes import Wishes
 from engine.errors import PromptTooLong
 from engine.tokenizer import Tokenizer
 
@@ -38,8 +41,7 @@ class Draft:
 
     def turns(self, first_id: str = "", summary: str = "") -> tuple[Turn, ...]:
         """What is sent from the message `first_id` on; everything if that is not here."""
-        newest = [] if self.text is None else [Turn(Role.USER, self.text)]
-        return (*self.lead(summary), *map(Turn.of, self._sent_from(first_id)), *newest)
+        return (*self.lead(summary), *self._asked(self._sent_from(first_id)))
 
     async def token_ids(self, first_id: str = "", summary: str = "") -> list[int]:
         """The prompt that these turns make."""
@@ -96,6 +98,24 @@ class Draft:
         limit = self.model.loaded.engine.max_request_tokens
         if len(token_ids) >= limit:
             raise PromptTooLong(len(token_ids), limit)
+
+    def _asked(self, messages: Sequence[Message]) -> Iterator[Turn]:
+        """These messages and the newest one; those of the user with the form of their answers."""
+        wishes = Wishes()
+        for message, following in itertools.zip_longest(messages, messages[1:]):
+            turn = Turn.of(message)
+            if message.role is Role.USER:
+                form = self._form_of(following)
+                turn = replace(turn, wish=wishes.next(form))
+            yield turn
+        if self.text is not None:
+            yield Turn(Role.USER, self.text, wish=wishes.next(self.conversation.answer_form))
+
+    def _form_of(self, answer: Message | None) -> AnswerForm | None:
+        """None: the answer is yet to come."""
+        if answer is None:
+            return self.conversation.answer_form
+        return None if answer.made_in is None else answer.made_in.form
 
     @property
     def newest_id(self) -> str:

@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
+from app.chat.answer_form import AnswerForm, MadeIn, Outcome
+
 
 class Role(Enum):
     SYSTEM = "system"
@@ -59,7 +61,8 @@ class Message:
 
     `token_ids` are the ids the model generated (without its end token), so that they are never
     tokenized again; they spell thinking and content as the model wrote them.
-    `timings` is `engine.metrics.Timings.as_json()` of a finished answer.
+    `timings` is `engine.metrics.Timings.as_json()` of a finished answer. `made_in` is the form
+    that an answer was asked for in.
     """
 
     message_id: str
@@ -76,6 +79,18 @@ class Message:
     token_ids: tuple[int, ...] = ()
     timings: Mapping[str, Any] = field(default_factory=dict)
     seen: Seen = Seen()
+    made_in: MadeIn | None = None
+
+    @property
+    def outcome(self) -> Outcome | None:
+        """How it came out in its form; None: it has none, or it is still being written."""
+        if self.made_in is None or self.state is MessageState.STREAMING:
+            return None
+        if self.state is not MessageState.DONE or self.finish_reason == "grammar_incomplete":
+            return Outcome.CUT
+        if not self.made_in.is_checked:
+            return Outcome.WHOLE
+        return Outcome.INVALID if self.made_in.fault else Outcome.VALID
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,6 +100,7 @@ class Conversation:
     `active_leaf_id` is the newest message of the branch that is shown. `sampling` holds only the
     controls the user changed here (names of `SamplingParams`). `created_at` is also the
     conversation's frozen clock: a template that asks for today's date gets this one.
+    `answer_form` is the form of its next answers; None: they are text.
     Times are seconds since the epoch.
     """
 
@@ -96,3 +112,4 @@ class Conversation:
     sampling: Mapping[str, Any] = field(default_factory=dict)
     active_leaf_id: str | None = None
     overflow: Overflow = Overflow.ASK
+    answer_form: AnswerForm | None = None

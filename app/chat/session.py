@@ -1,7 +1,8 @@
 """One turn of a chat, end to end, without a page.
 
     text -> prompt (ledger) -> stored (history) -> engine -> thinking | answer -> stored
-                                              (a summary comes first if turns no longer fit)
+                                              (a summary comes first if turns no longer fit,
+                                               and the form of the answer is made ready)
 
 The user's message is in the database before the model sees it, and what the model has written so
 far follows every half second, so that whatever ends the app ends no more than that.
@@ -13,9 +14,11 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from time import monotonic
 
+from app.chat.answer_form import AnswerForm
 from app.chat.belonging import request_options
 from app.chat.chat_model import ChatModel
 from app.chat.draft import NEWEST, Draft
+from app.chat.guided import MOST_TRIES, Check, Checker
 from app.chat.message import Conversation, Message, MessageState, Role
 from app.chat.prompts import Prompt, make_prompt
 from app.chat.summary import summarise
@@ -24,6 +27,7 @@ from app.history.conversations import Conversations
 from app.settings import Settings
 from engine.async_engine import OutputStream
 from engine.errors import HistoryError, InglenookError, NotFound, UsageError
+from engine.guided.answer import Guidance
 from engine.metrics import Timings
 from engine.request import FinishReason, RequestOptions, RequestOutput
 from engine.sampling_params import SamplingParams, with_changes
@@ -33,6 +37,7 @@ logger = logging.getLogger(__name__)
 SAVE_INTERVAL_S = 0.5
 RETRY_INTERVAL_S = 2.0
 NOT_SAVED = "This answer is not stored yet: "
+AGAIN = f"The answer did not have its form; asking again, {{number}} of {MOST_TRIES}…"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +55,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """Who is to answer, what it reads, and how it chooses its words.
+    """Who is to answer, what it reads, how it chooses its words, and in which form it answers.
 
     `prompt` is the `path` of what is sent under the conversation's system prompt and clock.
     """
@@ -61,6 +66,7 @@ class Question:
     options: RequestOptions
     system_prompt: str
     clock: float
+    form: AnswerForm | None = None
 
     @property
     def prompt(self) -> list[int]:
@@ -136,11 +142,32 @@ class Writing:
         self._token_ids.extend(output.token_ids)
         if output.text:
             self._add_text(*self._splitter.feed(output.text))
-        if output.finish_reason is not None:
-            assert output.timings is not None
-            stopped = output.finish_reason is FinishReason.ABORT
-            state = MessageState.STOPPED if stopped else MessageState.DONE
-            self.end(state, output.finish_reason.value, output.notice, output.timings)
+
+    def settle(self) -> str:
+        """All of it is there: the text of the answer, without thinking."""
+        self._add_text(*self._splitter.finish())
+        return "".join(self._content)
+
+    def begin_anew(self, doing: str) -> None:
+        """What is written does not count; another one is asked for."""
+        self.tell(doing)
+        self._splitter = self.question.model.splitter()
+        self._thinking.clear()
+        self._content.clear()
+        self._token_ids.clear()
+
+    def finish(self, last: RequestOutput, check: Check | None) -> None:
+        """The engine's last output has come, and what `check` says of the answer's form."""
+        assert last.finish_reason is not None
+        self.tell("")
+        made_in = self._message.made_in
+        if made_in is not None and check is not None:
+            fault = check.fault.encode("utf-8", "replace").decode()
+            made_in = replace(made_in, is_checked=True, fault=fault)
+            self._message = replace(self._message, made_in=made_in)
+        stopped = last.finish_reason is FinishReason.ABORT
+        state = MessageState.STOPPED if stopped else MessageState.DONE
+        self.end(state, last.finish_reason.value, last.notice, last.timings)
 
     def end(
         self,
@@ -149,7 +176,7 @@ class Writing:
         notice: str = "",
         timings: Timings | None = None,
     ) -> None:
-        self._add_text(*self._splitter.finish())
+        self.settle()
         self._message = replace(
             self.message,
             state=state,
@@ -200,7 +227,7 @@ class ChatSession:
         question = await self._question(conversation, path, path, text)
         # Named, so that it stands where the prompt was made for even if another branch is shown.
         parent_id = path[-1].message_id if path else None
-        turn = await self._conversations.begin_turn(conversation_id, text, parent_id)
+        turn = await self._conversations.begin_turn(conversation_id, text, parent_id, question.form)
         return Writing(turn.answer, question)
 
     async def plan_again(self, conversation_id: str) -> Writing:
@@ -213,7 +240,9 @@ class ChatSession:
         if not path:
             raise UsageError("There is nothing to answer again: write a message first.")
         question = await self._question(conversation, path, shown)
-        message = await self._conversations.begin_answer(conversation_id, path[-1].message_id)
+        message = await self._conversations.begin_answer(
+            conversation_id, path[-1].message_id, question.form
+        )
         return Writing(message, question)
 
     async def reply(self, writing: Writing) -> None:
@@ -235,13 +264,45 @@ class ChatSession:
             await self._sum_up(writing)
             if writing.is_over:
                 return
+        guidance = await self._guidance(writing)
+        checker = Checker(guidance)
+        tries = checker.tries(writing.question.params)
+        for number, params in enumerate(tries, 1):
+            last = await self._ask(writing, params, guidance)
+            check = None
+            if last.finish_reason is not FinishReason.ABORT:
+                # A pattern of somebody else's may take its time.
+                check = await asyncio.to_thread(checker.check, writing.settle())
+            if check is None or not check.fault or number == len(tries) or writing.is_stopped:
+                break
+            writing.begin_anew(AGAIN.format(number=number + 1))
+        writing.finish(last, check)
+
+    async def _guidance(self, writing: Writing) -> Guidance | None:
+        """How the engine keeps the answer to its form, if it has one."""
+        form = writing.question.form
+        if form is None:
+            return None
+        writing.tell("Preparing the form of the answer…")
+        guidance = await writing.question.model.guidance(form.grammar)
+        writing.tell("")
+        return guidance
+
+    async def _ask(
+        self, writing: Writing, params: SamplingParams, guidance: Guidance | None
+    ) -> RequestOutput:
+        """Let the model write; the last output."""
         saved = monotonic()
-        with self._submit(writing, writing.question.prompt, writing.question.params) as stream:
-            async for output in stream:
-                writing.add(output)
-                if output.text and not writing.is_over and monotonic() - saved >= SAVE_INTERVAL_S:
+        last: RequestOutput | None = None
+        with self._submit(writing, writing.question.prompt, params, guidance) as stream:
+            async for last in stream:
+                writing.add(last)
+                is_due = last.finish_reason is None and monotonic() - saved >= SAVE_INTERVAL_S
+                if last.text and is_due:
                     await self._save_partial(writing)
                     saved = monotonic()
+        assert last is not None
+        return last
 
     async def _sum_up(self, writing: Writing) -> None:
         """Complete the prompt with a summary of the oldest turns; a stop ends the answer."""
@@ -256,9 +317,16 @@ class ChatSession:
         writing.ask(await gap.closed(summary))
         writing.tell("")
 
-    def _submit(self, writing: Writing, prompt: list[int], params: SamplingParams) -> OutputStream:
+    def _submit(
+        self,
+        writing: Writing,
+        prompt: list[int],
+        params: SamplingParams,
+        guidance: Guidance | None = None,
+    ) -> OutputStream:
         question = writing.question
-        stream = question.model.loaded.engine.submit(prompt, params, question.options)
+        engine = question.model.loaded.engine
+        stream = engine.submit(prompt, params, question.options, guidance)
         writing.stream = stream
         if writing.is_stopped:
             stream.abort()
@@ -330,4 +398,5 @@ class ChatSession:
             ),
             system_prompt=conversation.system_prompt,
             clock=conversation.created_at,
+            form=conversation.answer_form,
         )

@@ -1,13 +1,14 @@
 """What the model sees: how full its context is, and what an answer was made from."""
 
 import asyncio
+import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from app.chat.chat_model import ChatModel
 from app.chat.context import FULL, prompt_limit
 from app.chat.draft import Draft, message_size
-from app.chat.message import Message, Role
+from app.chat.message import Conversation, Message, Role
 from app.chat.prompts import digest_of, left_out_before
 from app.history.conversations import Conversations
 from app.settings import Settings
@@ -89,7 +90,7 @@ class Sights:
         params = settings.sampling
         tokenizer = model.loaded.tokenizer
         if conversation_id is None:
-            num_used = await asyncio.to_thread(_size, tokenizer, settings.default_system_prompt)
+            num_used = await _counted(model, _new(settings.default_system_prompt), ())
         else:
             try:
                 conversation = await self._conversations.get(conversation_id)
@@ -114,7 +115,10 @@ class Sights:
         model = self._model()
         if model is None:
             raise UsageError("The model is not loaded yet: ask again in a moment.")
-        conversation = await self._conversations.get(answer.conversation_id)
+        conversation = replace(
+            await self._conversations.get(answer.conversation_id),
+            answer_form=answer.made_in.form if answer.made_in else None,
+        )
         seen = answer.seen
         # The summary may stand with an earlier answer.
         known = left_out_before(path) if seen.digest else seen
@@ -136,9 +140,22 @@ class Sights:
                 return message.seen.num_tokens + size
         conversation = await self._conversations.get(conversation_id)
         path = await self._conversations.messages(conversation_id)
-        held = left_out_before(path)
-        draft = Draft(model, conversation, path, "?")
-        return len(await draft.token_ids(held.first_id, held.summary))
+        return await _counted(model, conversation, path)
+
+
+async def _counted(model: ChatModel, conversation: Conversation, path: Sequence[Message]) -> int:
+    """The tokens of a prompt with hardly anything typed, the template's own included."""
+    held = left_out_before(path)
+    draft = Draft(model, conversation, path, "?")
+    return len(await draft.token_ids(held.first_id, held.summary))
+
+
+def _new(system_prompt: str) -> Conversation:
+    """One that begins now, and is not stored yet."""
+    now = time.time()
+    return Conversation(
+        conversation_id="", title="", created_at=now, updated_at=now, system_prompt=system_prompt
+    )
 
 
 def _doubt(answer: Message, model_name: str, digest: str) -> str:

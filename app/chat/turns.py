@@ -9,12 +9,16 @@ from engine.errors import UsageError
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """What one side said. `token_ids` are the ids a model generated for it, or empty."""
+    """What one side said. `token_ids` are the ids a model generated for it, or empty.
+
+    `wish` is what we add to it for the model.
+    """
 
     role: Role
     content: str
     thinking: str = ""
     token_ids: tuple[int, ...] = ()
+    wish: str = ""
 
     @classmethod
     def of(cls, message: Message) -> "Turn":
@@ -63,7 +67,8 @@ def fold_system(turns: Sequence[Turn]) -> tuple[Turn, ...]:
 
 
 def _readable(turn: Turn) -> Turn:
-    return replace(turn, content=_whole(turn.content), thinking=_whole(turn.thinking))
+    content = f"{turn.content}\n\n{turn.wish}" if turn.wish else turn.content
+    return replace(turn, content=_whole(content), thinking=_whole(turn.thinking), wish="")
 
 
 def _merge(first: Turn, second: Turn) -> Turn:

@@ -7,12 +7,14 @@ from typing import Any, Literal
 
 from sqlite_utils import Database as Tables
 
+from app.chat.answer_form import AnswerForm
 from app.chat.belonging import TEMPORARY
 from app.chat.message import Conversation, Message, MessageState, Overflow, Role
 from app.chat.title import first_words
 from app.history.database import Database
 from app.history.rows import (
     conversation_from_row,
+    form_as_text,
     json_text,
     message_from_row,
     row_from_conversation,
@@ -69,6 +71,7 @@ class Conversations:
         system_prompt: str = "",
         sampling: Mapping[str, Any] | None = None,
         temporary: bool = False,
+        answer_form: AnswerForm | None = None,
     ) -> Conversation:
         """A new conversation; a temporary one ends with the process and never reaches the disk."""
         now = self._clock()
@@ -79,6 +82,7 @@ class Conversations:
             updated_at=now,
             system_prompt=system_prompt,
             sampling=dict(sampling or {}),
+            answer_form=answer_form,
         )
 
         def store(tables: Tables) -> Conversation:
@@ -116,6 +120,10 @@ class Conversations:
 
     async def set_overflow(self, conversation_id: str, choice: Overflow) -> None:
         await self._set(conversation_id, "overflow", choice.value)
+
+    async def set_answer_form(self, conversation_id: str, form: AnswerForm | None) -> None:
+        """For the answers from the next one on; None: they are text."""
+        await self._set(conversation_id, "answer_form", form_as_text(form))
 
     async def delete(self, conversation_id: str) -> None:
         """Hide it; `restore` brings it back, `purge` removes it."""
@@ -219,8 +227,10 @@ class Conversations:
         conversation_id: str,
         text: str,
         parent_id: str | None | Literal[Place.ACTIVE_LEAF] = ACTIVE_LEAF,
+        form: AnswerForm | None = None,
     ) -> Exchange:
-        """Store what the user said and an empty answer, which becomes the active leaf.
+        """Store what the user said and an empty answer, which becomes the active leaf and is to be
+        written in `form`.
 
         Another `parent_id` makes a new branch there; None makes another first message.
         """
@@ -230,7 +240,7 @@ class Conversations:
             parent = conversation.active_leaf_id if parent_id is ACTIVE_LEAF else parent_id
             now = self._clock()
             user = insert_message(tables, conversation_id, parent, Role.USER, storable(text), now)
-            answer = insert_answer(tables, user, now)
+            answer = insert_answer(tables, user, now, form)
             if not conversation.title:
                 tables.execute(
                     "update conversation set title = ? where id = ?",
@@ -240,7 +250,9 @@ class Conversations:
 
         return await self._of(conversation_id).run(store)
 
-    async def begin_answer(self, conversation_id: str, user_message_id: str) -> Message:
+    async def begin_answer(
+        self, conversation_id: str, user_message_id: str, form: AnswerForm | None = None
+    ) -> Message:
         """Another empty answer to the same message of the user, which becomes the active leaf."""
 
         def store(tables: Tables) -> Message:
@@ -251,7 +263,7 @@ class Conversations:
                     "Only a message of yours can be answered again: choose the one above the"
                     " answer."
                 )
-            return insert_answer(tables, message_from_row(row), self._clock())
+            return insert_answer(tables, message_from_row(row), self._clock(), form)
 
         return await self._of(conversation_id).run(store)
 

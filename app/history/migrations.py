@@ -115,10 +115,17 @@ def m003_context(db: Tables) -> None:
     db.execute("alter table conversation add column overflow text not null default 'ask'")
 
 
+def m004_answer_forms(db: Tables) -> None:
+    """The form of a conversation's next answers, and the one that each answer was made in."""
+    db.execute("alter table conversation add column answer_form text not null default '{}'")
+    db.execute("alter table message add column made_in text not null default '{}'")
+
+
 MIGRATIONS: tuple[Step, ...] = (
     m001_conversations,
     m002_program_users,
     m003_context,
+    m004_answer_forms,
 )
 """A step that was shipped is never edited; a change is a new step at the end."""
 

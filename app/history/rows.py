@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from app.chat.answer_form import AnswerForm, MadeIn
 from app.chat.message import Conversation, Message, MessageState, Overflow, Role, Seen
 
 
@@ -20,6 +21,7 @@ def conversation_from_row(row: Mapping[str, Any]) -> Conversation:
         sampling=json.loads(row["sampling"]),
         active_leaf_id=row["active_leaf_id"],
         overflow=Overflow(row["overflow"]),
+        answer_form=form_from_text(row["answer_form"]),
     )
 
 
@@ -33,6 +35,7 @@ def row_from_conversation(value: Conversation) -> dict[str, Any]:
         "sampling": json_text(value.sampling),
         "active_leaf_id": value.active_leaf_id,
         "overflow": value.overflow.value,
+        "answer_form": form_as_text(value.answer_form),
     }
 
 
@@ -52,6 +55,7 @@ def message_from_row(row: Mapping[str, Any]) -> Message:
         token_ids=ids_from_bytes(row["token_ids"]),
         timings=json.loads(row["timings"]),
         seen=Seen(**json.loads(row["seen"])),
+        made_in=MadeIn.from_json(found) if (found := json.loads(row["made_in"])) else None,
     )
 
 
@@ -79,7 +83,17 @@ def writing_from_message(value: Message) -> dict[str, Any]:
         "token_ids": bytes_from_ids(value.token_ids),
         "timings": json_text(value.timings),
         "seen": json_text(seen_as_json(value.seen)),
+        "made_in": json_text({} if value.made_in is None else value.made_in.as_json()),
     }
+
+
+def form_as_text(form: AnswerForm | None) -> str:
+    return json_text({} if form is None else form.as_json())
+
+
+def form_from_text(stored: str) -> AnswerForm | None:
+    found = json.loads(stored)
+    return AnswerForm.from_json(found) if found else None
 
 
 def seen_as_json(value: Seen) -> dict[str, Any]:

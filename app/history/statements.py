@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple
 
 from sqlite_utils import Database as Tables
 
+from app.chat.answer_form import AnswerForm, MadeIn
 from app.chat.belonging import TEMPORARY, is_temporary
 from app.chat.message import Conversation, Message, MessageState, Role
 from app.history.rows import conversation_from_row, message_from_row, row_from_message
@@ -113,6 +114,7 @@ def insert_message(
     content: str,
     now: float,
     state: MessageState = MessageState.DONE,
+    made_in: MadeIn | None = None,
 ) -> Message:
     depth = 1
     if parent_id is not None:
@@ -128,13 +130,15 @@ def insert_message(
         content=content,
         created_at=now,
         state=state,
+        made_in=made_in,
     )
     tables.table("message").insert({**row_from_message(message), "depth": depth})
     return message
 
 
-def insert_answer(tables: Tables, user: Message, now: float) -> Message:
-    """An empty answer to a message of the user; it becomes the active leaf."""
+def insert_answer(tables: Tables, user: Message, now: float, form: AnswerForm | None) -> Message:
+    """An empty answer to a message of the user, to be written in `form`; it becomes the active
+    leaf."""
     answer = insert_message(
         tables,
         user.conversation_id,
@@ -143,6 +147,7 @@ def insert_answer(tables: Tables, user: Message, now: float) -> Message:
         "",
         now,
         MessageState.STREAMING,
+        None if form is None else MadeIn(form),
     )
     tables.execute(
         "update conversation set active_leaf_id = ?, updated_at = ? where id = ?",

@@ -1,12 +1,14 @@
 """A conversation with its whole tree of messages, as a value and as JSON that may be foreign."""
 
 import dataclasses
+import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, TypeVar
 
+from app.chat.answer_form import AnswerForm, MadeIn
 from app.chat.message import Conversation, Message, MessageState, Overflow, Role, Seen
 from app.history.rows import bytes_from_ids, json_text, seen_as_json, storable
 from engine.errors import HistoryError, InvalidParams
@@ -14,6 +16,7 @@ from engine.metrics import Timings
 from engine.sampling_params import SamplingParams, with_changes
 
 E = TypeVar("E", bound=Enum)
+F = TypeVar("F", AnswerForm, MadeIn)
 
 LATEST = 1e11
 """Seconds since 1970 until the year 5138; much later ones are no dates any more."""
@@ -40,6 +43,7 @@ class Tree:
             "sampling": dict(conversation.sampling),
             "active_leaf_id": conversation.active_leaf_id,
             "overflow": conversation.overflow.value,
+            **_given("answer_form", conversation.answer_form),
             "messages": [message_as_json(message) for message in self.messages],
         }
 
@@ -86,6 +90,7 @@ def read_tree(found: object, name: str) -> Tree:
         sampling=fields.sampling("sampling"),
         active_leaf_id=leaf,
         overflow=fields.member("overflow", Overflow, Overflow.ASK),
+        answer_form=fields.form("answer_form", AnswerForm),
     )
     return Tree(conversation, tuple(messages.values()))
 
@@ -104,8 +109,13 @@ def message_as_json(message: Message) -> dict[str, Any]:
         "token_ids": list(message.token_ids),
         "timings": dict(message.timings),
         "seen": seen_as_json(message.seen),
+        **_given("made_in", message.made_in),
         "created_at": message.created_at,
     }
+
+
+def _given(key: str, value: AnswerForm | MadeIn | None) -> dict[str, Any]:
+    return {} if value is None else {key: value.as_json()}
 
 
 def _read_message(fields: "_Fields", conversation_id: str) -> Message:
@@ -126,6 +136,7 @@ def _read_message(fields: "_Fields", conversation_id: str) -> Message:
         token_ids=fields.token_ids("token_ids"),
         timings=fields.timings("timings"),
         seen=fields.seen("seen"),
+        made_in=fields.form("made_in", MadeIn),
     )
 
 
@@ -214,6 +225,16 @@ class _Fields:
             first_id=inner.text("first_id"),
             summary=inner.text("summary"),
         )
+
+    def form(self, key: str, kind: type[F]) -> F | None:
+        """A form, or what an answer was made in; None: there is none."""
+        if not self.found.get(key):
+            return None
+        try:
+            value = self.mapping(key)
+            return kind.from_json(json.loads(storable(json.dumps(value, ensure_ascii=False))))
+        except ValueError as error:
+            raise self._wrong(key, f"not possible ({error})") from None
 
     def token_ids(self, key: str) -> tuple[int, ...]:
         value = self.found.get(key, [])

@@ -11,14 +11,17 @@ from typing import Any
 
 import gradio as gr
 
+from app.chat.answer_form import AnswerForm
 from app.chat.context import DoesNotFit
 from app.chat.message import Message, Overflow
 from app.chat.prompts import left_out_before
+from app.ui.answer_as import AnswerAs
 from app.ui.boundary import told, told_on_the_way
 from app.ui.context import Meter, OverflowPanel
-from app.ui.render import live_rows, rows, show_verbatim
+from app.ui.render import live_rows, rows
 from app.ui.room import Services
 from app.ui.settings import SettingsPanel
+from app.ui.verbatim import show_verbatim
 from engine.errors import InglenookError, NotFound
 
 Updates = dict[Any, Any]
@@ -126,7 +129,9 @@ class Chat:
             "Write another answer", size="sm", visible=False, elem_id="regenerate"
         )
         self.overflow = OverflowPanel(services)
-        self.meter = Meter()
+        with gr.Row(elem_id="above_composer"):
+            self.meter = Meter()
+            self.answer_as = AnswerAs()
         self.composer = gr.Textbox(
             elem_id="composer",
             label="Your message",
@@ -198,7 +203,9 @@ class Chat:
         }
 
     @told
-    async def send(self, text: str, conversation_id: str | None, *choices: Any) -> list[Any]:
+    async def send(
+        self, text: str, conversation_id: str | None, form: AnswerForm | None, *choices: Any
+    ) -> list[Any]:
         """Hand the text to a job; a first message makes its conversation, which is remembered.
 
         What does not fit stays in the box, and the user is asked. Gives values for `sent`.
@@ -209,7 +216,7 @@ class Chat:
             return await self._try(self.services.jobs.send(conversation_id, text), conversation_id)
         prompt, sampling = self.settings.changes(choices)
         conversations = self.services.conversations
-        made = await conversations.create(system_prompt=prompt, sampling=sampling)
+        made = await conversations.create(system_prompt=prompt, sampling=sampling, answer_form=form)
         try:
             await self.services.jobs.send(made.conversation_id, text)
         except InglenookError:
@@ -218,9 +225,13 @@ class Chat:
         return ["", made.conversation_id, made.conversation_id, *self.overflow.hide()]
 
     async def send_example(
-        self, example: gr.SelectData, conversation_id: str | None, *choices: Any
+        self,
+        example: gr.SelectData,
+        conversation_id: str | None,
+        form: AnswerForm | None,
+        *choices: Any,
     ) -> list[Any]:
-        return await self.send(example.value["text"], conversation_id, *choices)
+        return await self.send(example.value["text"], conversation_id, form, *choices)
 
     @told
     async def answer_again(self, conversation_id: str) -> list[Any]:

@@ -1,7 +1,7 @@
 """What memory costs and how much of it is used, as tables for the settings."""
 
 from app.memory import Memory, bytes_in_words
-from app.ui.render import show_verbatim
+from app.ui.verbatim import show_verbatim
 
 
 def costs(memory: Memory) -> str:

@@ -10,8 +10,8 @@ from app.memory import bytes_in_words
 from app.settings import Settings
 from app.ui.boundary import told
 from app.ui.costs import costs, usage
-from app.ui.render import show_verbatim
 from app.ui.room import Services
+from app.ui.verbatim import show_verbatim
 from engine.config import DEFAULT_CONTEXT_TOKENS
 from engine.errors import InvalidParams
 

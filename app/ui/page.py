@@ -6,6 +6,7 @@ from typing import Any
 import gradio as gr
 
 from app.chat.message import Conversation
+from app.ui.answer_form import FormDialog
 from app.ui.boundary import told
 from app.ui.chat import WINDOW, Chat
 from app.ui.machine import MachinePanel
@@ -16,6 +17,8 @@ from app.ui.sidebar import Header, Sidebar
 from engine.errors import NotFound
 
 STATIC = Path(__file__).parent / "static"
+SHEETS = ("page", "answer_form", "formed")
+"""Each a style and a script."""
 
 # Past Gradio's queue, which only streams need. The page's script tells the errors.
 ACTING: dict[str, Any] = {
@@ -31,8 +34,10 @@ FOLLOWING = ACTING | {"queue": True, "concurrency_limit": None, "trigger_mode": 
 def head() -> str:
     """Style and script of the page. In the head: handlers compiled from strings are not allowed
     by the security policy, and a style given as `css` is doubled by Gradio."""
-    style = (STATIC / "page.css").read_text(encoding="utf-8")
-    script = (STATIC / "page.js").read_text(encoding="utf-8")
+    style, script = (
+        "\n".join((STATIC / f"{name}.{end}").read_text(encoding="utf-8") for name in SHEETS)
+        for end in ("css", "js")
+    )
     return f"<style>{style}</style><script>{script}</script>"
 
 
@@ -51,6 +56,7 @@ def build(services: Services) -> gr.Blocks:
         page.chooses()
         page.keeps()
         page.looks()
+        page.chooses_forms()
     return blocks
 
 
@@ -87,12 +93,14 @@ class Page:
             self.header = Header(services)
             self.chat = Chat(services, self.settings)
         self.saw = SawPanel(services)
+        self.forms = FormDialog(services, self.chat.answer_as)
         self.opening = [
             self.conversation,
             self.num_shown,
             *self.header.outputs,
             *self.settings.outputs,
             *self.chat.overflow.outputs,
+            *self.chat.answer_as.outputs,
         ]
 
     @told
@@ -106,6 +114,7 @@ class Page:
             *self.header.show(found),
             *self.settings.show(found),
             *self.chat.overflow.hide(),
+            *self.chat.answer_as.show(found.answer_form if found else None),
         )
 
     async def arrive(self, last_id: str | None, conversation_id: str | None) -> tuple[Any, ...]:
@@ -162,7 +171,8 @@ class Page:
         header.dismiss.click(lambda: gr.update(visible=False), None, header.undo_bar, **ACTING)
 
     def chats(self) -> None:
-        chat, conversation, choices = self.chat, self.conversation, self.settings.choices
+        chat, conversation = self.chat, self.conversation
+        choices = [chat.answer_as.form, *self.settings.choices]
         given = [chat.composer, conversation, *choices]
         self._then_answer(chat.composer.submit(chat.send, given, self._sent, **ACTING))
         given = [conversation, *choices]
@@ -198,6 +208,24 @@ class Page:
         saw = self.saw
         saw.asked.change(saw.open, saw.asked, saw.outputs, **ACTING)
         saw.close.click(saw.shut, None, [*saw.outputs, saw.asked], **ACTING)
+
+    def chooses_forms(self) -> None:
+        """In which form the next answers come."""
+        dialog, answer_as = self.forms, self.chat.answer_as
+        opened = answer_as.button.click(dialog.open, answer_as.form, dialog.outputs, **ACTING)
+        opened.success(dialog.judge, dialog.drafted, dialog.verdict, **ACTING)
+        switched = dialog.way.input(dialog.switch, dialog.way, dialog.parts, **ACTING)
+        switched.success(dialog.judge, dialog.drafted, dialog.verdict, **ACTING)
+        dialog.ready.input(dialog.preview, dialog.ready, dialog.example, **ACTING)
+        for text in dialog.written:
+            # Not `input`, which knows no pasted text.
+            text.change(dialog.judge_typing, dialog.drafted, dialog.verdict, **WHILE_TYPING)
+        for choice in dialog.chosen:
+            choice.input(dialog.judge, dialog.drafted, dialog.verdict, **ACTING)
+        given = [self.conversation, *dialog.drafted]
+        taken = [dialog.sheet, *dialog.verdict, *answer_as.outputs]
+        dialog.use.click(dialog.take, given, taken, **ACTING)
+        dialog.cancel.click(dialog.shut, None, dialog.sheet, **ACTING)
 
     @told
     async def show_choice(self, conversation_id: str | None) -> Any:

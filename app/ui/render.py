@@ -1,46 +1,18 @@
-"""From messages to the rows of the chatbot: a user's text as typed, an answer as safe markdown.
+"""From messages to the rows of the chatbot: a user's text as typed, an answer as safe markdown."""
 
-Characters that markdown or HTML would act on are spelled `&#x0003C;`: five digits, a form nobody
-types. The page's script spells them back when a row is copied, so a copy is the text itself.
-"""
-
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import fields
 from typing import Any
-from urllib.parse import urlsplit
 
 from app.chat.message import Message, MessageState, Role, Seen
 from app.ui.amounts import milliseconds
-from app.ui.fences import parts
+from app.ui.formed import formed, forming
+from app.ui.markdown import closed, show_answer
 from app.ui.room import Answer
+from app.ui.verbatim import show_verbatim
 from engine.metrics import Timings
 
 Row = dict[str, Any]
-
-# A lone space between two words stays a space, so that long lines can break. U+0085 stays too:
-# its entity means another character.
-ACTIVE = re.compile(r"[!-/:-@\[-`{-~]|[^\S \x85]|(?<!\S) | (?!\S)")
-
-SPECIAL = re.compile(
-    r"""
-      (?P<escaped>\\[\\`])
-    | (?P<escaped_angle>\\<)
-    | (?P<definition>\[(?=(?:\\[\s\S]|[^\[\]\\])+(?:\]:|\Z)))
-    | (?P<code>(?<!`)(?P<ticks>`+)(?!`)[^\n]+?(?<!`)(?P=ticks)(?!`))
-    | (?P<maths>\$\$[\s\S]+?\$\$|\\\([\s\S]+?\\\)|\\\[[\s\S]+?\\\])
-    | (?P<link><https?://[^\s<>]+>)
-    | (?P<image>!\[[^\]\n]*\]\([ \t]*<?(?P<url>[^\s<>)]*)[^)\n]*\))
-    | (?P<bang>!(?=\[))
-    | (?P<angle><)
-    """,
-    re.VERBOSE | re.MULTILINE,
-)
-
-SPAN = re.compile(r"(?<![`\\])(?P<ticks>`+)(?!`)[^\n]+?(?<!`)(?P=ticks)(?!`)")
-NO_SPAN_AFTER = re.compile(r"(?:(?:://|www\.)\S*|~)\Z", re.IGNORECASE)
-FORMULA_EDGE = re.compile(r"\$\$|\\[()\[\]]")
-TABLE = re.compile(r"^[ \t>|:]*-[ \t|:-]*$", re.MULTILINE)
 
 NOTHING_LEFT_OUT = Seen()
 SAW = "#saw-"
@@ -53,63 +25,6 @@ NOTES = {
     MessageState.STOPPED: "Stopped",
     MessageState.INTERRUPTED: "Interrupted: the app closed while this was written",
 }
-
-
-def protect(text: str) -> str:
-    """Every character of `text` as an entity that neither markdown nor HTML acts on."""
-    return "".join(f"&#x{ord(char):05X};" for char in text)
-
-
-def show_verbatim(text: str) -> str:
-    """Markdown that shows exactly `text`; with `white-space: pre-wrap` it also looks like it."""
-    return ACTIVE.sub(lambda match: protect(match[0]), text)
-
-
-def show_answer(text: str) -> str:
-    """Markdown with nothing in it that loads, asks or hides: tags are shown, images are named."""
-    text = text.replace("\r\n", "\n").replace("\r", "\n")
-    return "".join(
-        part.text if part.is_code else SPECIAL.sub(_defuse, part.text) for part in parts(text)
-    )
-
-
-def _defuse(match: re.Match[str]) -> str:
-    match match.lastgroup:
-        case "code" if _is_doubtful(match):
-            return match[0].replace("<", protect("<")).replace("![", protect("!") + "[")
-        case "escaped_angle":
-            return protect("<")
-        case "maths":
-            return match[0].replace("<", r"\lt ")
-        case "image":
-            return show_verbatim(f"[image blocked: {_host(match['url'])}]")
-        case "bang" | "angle" | "definition":
-            return protect(match[0])
-        case _:
-            return match[0]
-
-
-def _is_doubtful(code: re.Match[str]) -> bool:
-    """Whether a tick or bar elsewhere in the paragraph may make this something else than code."""
-    text, start = code.string, code.start()
-    if "<" not in code[0] and "![" not in code[0]:
-        return False
-    begun = text.rfind("\n\n", 0, start) + 1
-    before = text[begun:start]
-    if "](" in before or "`" in SPAN.sub("", before) or NO_SPAN_AFTER.search(before):
-        return True
-    if FORMULA_EDGE.search(code[0]):
-        return True
-    ended = text.find("\n\n", start)
-    paragraph = text[begun : ended if ended >= 0 else len(text)]
-    return "|" in code[0] and TABLE.search(paragraph) is not None
-
-
-def _host(url: str) -> str:
-    try:
-        return urlsplit(url).hostname or "no address"
-    except ValueError:
-        return "no address"
 
 
 def rows(messages: Sequence[Message], held: Seen = NOTHING_LEFT_OUT) -> list[Row]:
@@ -140,9 +55,15 @@ def _rows_of(message: Message) -> list[Row]:
         case Role.USER:
             return [_row("user", show_verbatim(message.content))]
         case Role.ASSISTANT:
-            text = _closed(show_answer(message.content))
+            is_plain = message.made_in is None
+            text = closed(show_answer(message.content)) if is_plain else _in_form(message)
             thoughts = [_thoughts(message, "done")] if message.thinking else []
             return [*thoughts, _row("assistant", f"{text}\n\n{_small_print(message)}".strip())]
+
+
+def _in_form(message: Message) -> str:
+    # One that is being written may be seen before its job is.
+    return forming(message) if message.outcome is None else formed(message)
 
 
 def live_rows(answer: Answer) -> list[Row]:
@@ -152,7 +73,8 @@ def live_rows(answer: Answer) -> list[Row]:
         return _rows_of(message)
     if message.content:
         thoughts = [_thoughts(message, "done")] if message.thinking else []
-        return [*thoughts, _row("assistant", show_answer(message.content))]
+        text = show_answer(message.content) if message.made_in is None else forming(message)
+        return [*thoughts, _row("assistant", text)]
     if message.thinking:
         return [_thoughts(message, "pending")]
     return [_row("assistant", f'<span class="waiting">{waiting_for(answer)}</span>')]
@@ -219,11 +141,6 @@ def _small_print(message: Message) -> str:
         saw = f'<a class="saw" href="{SAW}{message.message_id}">What the model saw</a>'
         lines.append(f'<p class="figures">{measured}{DOT}{saw}</p>')
     return "".join(lines)
-
-
-def _closed(markdown: str) -> str:
-    """`markdown` with its last fence closed, so that what follows is not code."""
-    return markdown + "".join(part.to_close for part in parts(markdown))
 
 
 def _thoughts(message: Message, status: str) -> Row:

@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator
 from typing import Protocol
 
+from app.chat.forms import Forms
 from app.chat.message import Message
 from app.chat.sight import Fill, Sight
 from app.history.conversations import Conversations
@@ -59,6 +60,8 @@ class Services(Protocol):
     def jobs(self) -> Jobs: ...
     @property
     def sights(self) -> Sights: ...
+    @property
+    def forms(self) -> Forms: ...
     @property
     def settings(self) -> Settings: ...
     @property

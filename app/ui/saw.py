@@ -7,8 +7,9 @@ import gradio as gr
 from app.chat.sight import Sight, Stretch
 from app.ui.amounts import milliseconds
 from app.ui.boundary import told
-from app.ui.render import show_verbatim, timings_of
+from app.ui.render import timings_of
 from app.ui.room import Services
+from app.ui.verbatim import show_verbatim
 from engine.metrics import Timings
 
 

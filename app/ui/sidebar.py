@@ -8,8 +8,9 @@ from app.chat.belonging import is_temporary
 from app.chat.message import Conversation
 from app.history.search import search
 from app.ui.boundary import told
-from app.ui.render import show_verbatim
 from app.ui.room import Services
+from app.ui.verbatim import show_verbatim
+from engine.errors import NotFound
 
 NUM_LISTED = 200
 BLANKS = "\u034f\u115f\u1160\u2800\u3164\uffa0"
@@ -120,7 +121,11 @@ class Header:
         """Store the title; one in which nothing can be seen brings the old one back."""
         if conversation_id is None:
             return gr.skip()
-        conversation = await self.services.conversations.get(conversation_id)
+        try:
+            conversation = await self.services.conversations.get(conversation_id)
+        except NotFound:
+            # Its Delete was pressed while the title had the focus, which it then lost.
+            return gr.skip()
         title = " ".join(title.split())
         if not _is_visible(title) or title == title_of(conversation):
             return title_of(conversation)

@@ -16,6 +16,7 @@ from starlette.types import ASGIApp
 
 from app.ui.room import Services
 from app.web import environment
+from app.web.answers import answers_router
 from app.web.guard import Guard, local_hosts
 from engine.errors import PortTaken
 
@@ -74,7 +75,7 @@ def build(services: Services, port: int, cache: Path, routers: Sequence[APIRoute
         """Whether the app is there, and whether it is still the same one."""
         return {"instance": instance}
 
-    for router in routers:
+    for router in (answers_router(services.conversations), *routers):
         app.include_router(router)
     gr.mount_gradio_app(
         app,

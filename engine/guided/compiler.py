@@ -10,6 +10,7 @@ own limits see to.
 
 import asyncio
 import json
+import re
 from collections import OrderedDict
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -135,7 +136,8 @@ def compile_grammar(grammar: Grammar, vocabulary: GuidedVocabulary) -> CompiledG
         return _compile_schema(grammar, vocabulary)
     state = _begin(_written(grammar), vocabulary)
     if isinstance(state, str):
-        raise GrammarError(f"The {_NAMES[grammar.kind]} cannot be used: {state}.")
+        fault = _with_place(state) if grammar.kind is GrammarKind.LARK else state
+        raise GrammarError(f"The {_NAMES[grammar.kind]} cannot be used: {fault}.")
     examples = list(grammar.examples)
     if grammar.kind is GrammarKind.REGEX and (example := example_of(grammar.source)):
         examples.append(example)
@@ -246,6 +248,11 @@ def _first_line(text: str) -> str:
     # A regular expression is shown first, over several lines.
     fault = next((line for line in lines if line.startswith("error: ")), lines[0])
     return fault.removeprefix("error: ").strip().rstrip(".")[:300]
+
+
+def _with_place(fault: str) -> str:
+    """llguidance's `3(5): what` of a Lark grammar, in words."""
+    return re.sub(r"\A(?:at )?(\d+)\((\d+)\): (.*)\Z", r"\3 in line \1, column \2", fault)
 
 
 _NAMES = {

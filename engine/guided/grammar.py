@@ -17,6 +17,11 @@ class GrammarKind(Enum):
     """Lark's grammars, as llguidance reads them."""
 
 
+def grammar_kind(source: str) -> GrammarKind:
+    """In which of the two languages for grammars this one is written."""
+    return GrammarKind.GBNF if "::=" in source else GrammarKind.LARK
+
+
 @dataclass(frozen=True, slots=True)
 class Grammar:
     """A form and how strictly it is meant.

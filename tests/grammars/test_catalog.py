@@ -56,6 +56,7 @@ def test_random_walks_in_it_come_to_an_end(form: ReadyForm) -> None:
         ('title = 7\nkind = "regex"\nsource = "y"', "'title'"),
         ('title = "x"\nkind = "regex"', "'source'"),
         ('title = "x"\nkind = "regex"\nsource = "y"\naccepted = "y"', "'accepted'"),
+        ('title = "x"\nkind = "regex"\nsource = "y"\nmedium = "film"', "medium must be one of"),
     ],
 )
 def test_a_file_that_is_no_form_is_one_sentence(content: str, said: str, tmp_path: Path) -> None:

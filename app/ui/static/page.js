@@ -64,7 +64,11 @@
     "#meter meter": "Context in use",
     "#saw pre": "The prompt",
   };
-  const ROLES = { "#saw": ["dialog", "What the model saw"], "#overflow": ["alertdialog", "The context is full"] };
+  const ROLES = {
+    "#saw": ["dialog", "What the model saw"],
+    "#form_dialog": ["dialog", "How the next answers come"],
+    "#overflow": ["alertdialog", "The context is full"],
+  };
   const nameControls = () => {
     for (const [selector, name] of Object.entries(NAMES)) {
       const control = find(selector);
@@ -77,6 +81,7 @@
       if (part && part.role !== role) {
         part.role = role;
         part.ariaLabel = name;
+        if (role === "dialog") part.ariaModal = "true";
       }
     }
     // The arrow sits inside the button that opens the thoughts; it is no second one.
@@ -101,14 +106,31 @@
     box.dispatchEvent(new Event("input", { bubbles: true }));
   };
   const isShown = (part) => Boolean(part?.checkVisibility());
-  let wasOpen = false;
+
+  // ---- sheets over the page: the focus goes in and stays there, and comes back to what opened them
+  const SHEETS = [
+    { part: "#saw", first: "#saw_close", opener: () => opener },
+    { part: "#form_dialog", first: "#form_way input:checked", opener: () => find("#answer_as") },
+  ];
   const moveFocus = () => {
-    const close = find("#saw_close");
-    const isOpen = isShown(close);
-    if (isOpen === wasOpen) return;
-    wasOpen = isOpen;
-    if (isOpen) close.focus();
-    else opener?.focus();
+    for (const sheet of SHEETS) {
+      const isOpen = isShown(find(sheet.part)) && isShown(find(sheet.first));
+      if (isOpen === Boolean(sheet.isOpen)) continue;
+      sheet.isOpen = isOpen;
+      (isOpen ? find(sheet.first) : sheet.opener())?.focus();
+    }
+  };
+  const STOPS = "a[href], button, input, select, textarea, summary, [tabindex='0']";
+  const stayInside = (event) => {
+    const sheet = SHEETS.map(({ part }) => find(part)).find(isShown);
+    if (!sheet) return;
+    const stops = [...sheet.querySelectorAll(STOPS)].filter((stop) => isShown(stop) && !stop.disabled);
+    const [first, last] = [stops.at(0), stops.at(-1)];
+    const isAt = (edge) => document.activeElement === edge || !sheet.contains(document.activeElement);
+    if (isAt(event.shiftKey ? first : last)) {
+      event.preventDefault();
+      (event.shiftKey ? last : first)?.focus();
+    }
   };
 
   // ---- stopping: the button comes a moment after the message is on its way
@@ -167,6 +189,7 @@
     // The key ends a composition of letters, or closes a list of choices.
     if (event.isComposing || event.target.ariaExpanded === "true") return;
     if (isShown(find("#saw"))) find("#saw_close")?.click();
+    else if (isShown(find("#form_cancel"))) find("#form_cancel").click();
     else if (isShown(find("#overflow_cancel"))) find("#overflow_cancel").click();
     else if (!closeSettings()) stop();
   };
@@ -180,6 +203,8 @@
       event.preventDefault();
       if (!find("#left.open")) find("#left > .toggle-button")?.click();
       find("#search textarea, #search input")?.focus();
+    } else if (event.key === "Tab") {
+      stayInside(event);
     } else if (event.key === "Escape") {
       onEscape(event);
     } else if (event.key === "Enter" && event.target.closest?.("#composer")) {
@@ -189,6 +214,8 @@
   const closeList = () => {
     if (innerWidth < NARROW) find("#left.open > .toggle-button")?.click();
   };
+  // A window that is made narrow would leave the list lying over the chat.
+  matchMedia(`(max-width: ${NARROW - 1}px)`).addEventListener("change", closeList);
   const onClick = (event) => {
     const link = event.target.closest(`#chat a[href^="${SAW}"]`);
     if (link) {

@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from app.chat.answer_form import AnswerForm, MadeIn
 from app.chat.message import Message, MessageState, Role
 from app.history.database import Database
 from engine.errors import HistoryError, NotFound
+from engine.guided.grammar import GrammarKind
 from tests.app.history.chats import Chats
 
 
@@ -32,6 +34,24 @@ async def test_its_choices_can_be_changed(chats: Chats) -> None:
     await chats.set_sampling(made.conversation_id, {"seed": 7})
     found = await chats.get(made.conversation_id)
     assert found == replace(made, title="Coffee", system_prompt="Be kind.", sampling={"seed": 7})
+
+
+async def test_a_form_outlives_the_process_and_stays_with_the_answers_made_in_it(
+    path: Path,
+) -> None:
+    form = AnswerForm.of_own(GrammarKind.REGEX, "[0-9]+")
+    with Database(path) as database:
+        made = await Chats(database).create(answer_form=form)
+        await Chats(database).begin_turn(made.conversation_id, "How many?", form=form)
+        await Chats(database).set_answer_form(made.conversation_id, None)
+    with Database(path) as database:
+        chats = Chats(database)
+        await chats.interrupt_stale()
+        assert (await chats.get(made.conversation_id)).answer_form is None
+        user, answer = await chats.messages(made.conversation_id)
+        assert (user.made_in, answer.made_in) == (None, MadeIn(form))
+        await chats.set_answer_form(made.conversation_id, form)
+        assert (await chats.get(made.conversation_id)).answer_form == form
 
 
 async def test_a_turn_stores_the_message_and_an_empty_answer_at_once(chats: Chats) -> None:

@@ -9,6 +9,7 @@ from sqlite_utils import Database as Tables
 
 from app.history.database import Database
 from app.history.migrations import MIGRATIONS, Step, migrate, version
+from app.history.rows import conversation_from_row, message_from_row
 
 
 def first(db: Tables) -> None:
@@ -125,3 +126,20 @@ def test_a_conversation_of_the_first_version_has_left_nothing_out(path: Path) ->
             lambda db: list(db.query("select * from message_fts where content match 'Hello'"))
         )
         assert len(found) == 1
+
+
+def test_a_conversation_of_the_third_version_answers_in_text(path: Path) -> None:
+    with Database(path, MIGRATIONS[:3]) as database:
+        for query in (
+            "insert into conversation(id, title, created_at, updated_at, system_prompt, sampling)"
+            " values ('c', '', 0, 0, '', '{}')",
+            "insert into message(id, conversation_id, depth, role, state, created_at, content,"
+            " thinking, finish_reason, notice, model, token_ids, timings)"
+            " values ('m', 'c', 1, 'user', 'done', 0, 'Hello', '', '', '', '', x'', '{}')",
+        ):
+            database.run_sync(lambda db, query=query: db.execute(query))
+    with Database(path) as database:
+        (conversation,) = database.run_sync(lambda db: list(db.query("select * from conversation")))
+        (message,) = database.run_sync(lambda db: list(db.query("select * from message")))
+        assert conversation_from_row(conversation).answer_form is None
+        assert message_from_row(message).made_in is None

@@ -14,6 +14,7 @@ from app.history.database import Database
 from app.history.search import search
 from app.history.transfer import ImportReport, export, import_
 from engine.errors import HistoryError, NotFound
+from engine.guided.grammar import GrammarKind
 from tests.app.history.chats import Chats
 
 
@@ -197,6 +198,7 @@ def in_message(**fields: Any) -> dict[str, Any]:
     return changed(lambda document: document["conversations"][1]["messages"][1].update(fields))
 
 
+FORM = {"kind": "regex", "source": "a"}
 MALFORMED: dict[str, tuple[Any, str]] = {
     "no object": ([1, 2], "no export"),
     "another program's": ({"chats": []}, "no export"),
@@ -236,6 +238,10 @@ MALFORMED: dict[str, tuple[Any, str]] = {
     "a control is too low": (in_conversation(sampling={"temperature": -3}), "between 0 and 5"),
     "a control is broken": (in_conversation(sampling={"seed": 1.5}), "whole number"),
     "a control is no list": (in_conversation(sampling={"stop": 5}), "list of texts"),
+    "a form is a text": (in_conversation(answer_form="csv"), "`answer_form` of conversation 2"),
+    "a form of no kind": (in_conversation(answer_form={"kind": "magic"}), "`answer_form`"),
+    "made in no form": (in_message(made_in={"fault": "x"}), "`made_in` of message 2"),
+    "half checked": (in_message(made_in={"form": FORM, "is_checked": 1}), "true or false"),
 }
 
 
@@ -269,6 +275,23 @@ sights = st.fixed_dictionaries(
         **dict.fromkeys(("digest", "first_id", "summary"), st.text(min_size=1, max_size=40)),
     },
 )
+some_text = st.text(min_size=1, max_size=40)
+forms = st.fixed_dictionaries(
+    {"kind": st.sampled_from([kind.value for kind in GrammarKind]), "source": texts},
+    optional={
+        "is_approximate": st.just(True),
+        "examples": st.lists(texts, min_size=1, max_size=3),
+        "title": some_text,
+        "description": some_text,
+        "medium": st.sampled_from(["json", "csv", "markdown"]),
+    },
+)
+made_in = st.one_of(
+    st.fixed_dictionaries({"form": forms}),
+    st.fixed_dictionaries({"form": forms, "is_checked": st.just(True), "fault": texts}),
+)
+may_have_a_form = st.fixed_dictionaries({}, optional={"answer_form": forms})
+may_be_made_in_one = st.fixed_dictionaries({}, optional={"made_in": made_in})
 
 
 @st.composite
@@ -291,6 +314,7 @@ def conversations(draw: st.DrawFn) -> dict[str, Any]:
                 "timings": draw(figures),
                 "seen": draw(sights),
                 "created_at": draw(times),
+                **draw(may_be_made_in_one),
             }
         )
     return {
@@ -303,6 +327,7 @@ def conversations(draw: st.DrawFn) -> dict[str, Any]:
         "active_leaf_id": draw(st.sampled_from([each["id"] for each in messages] or [None])),
         "overflow": draw(st.sampled_from([choice.value for choice in Overflow])),
         "messages": messages,
+        **draw(may_have_a_form),
     }
 
 

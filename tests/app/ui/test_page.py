@@ -10,7 +10,7 @@ from playwright.async_api import expect
 from app.chat.message import MessageState
 from engine.errors import DiskFull, NotFound
 from tests.app.ui.conftest import Arrive
-from tests.app.ui.test_render import NASTY
+from tests.app.ui.test_verbatim import NASTY
 from tests.fakes_chat import FakeServices, Script
 from tests.visitor import Visitor, eventually
 
@@ -582,6 +582,33 @@ async def test_a_phone_shows_the_chat_without_sideways_scrolling(
     await tab.page.get_by_role("button", name="Conversations", exact=True).click()
     await tab.page.get_by_role("button", name="New chat").click()
     await expect(tab.page.locator("#left.open")).to_have_count(0)
+
+
+async def test_a_window_made_narrow_closes_the_list_over_the_chat(
+    services: FakeServices, arrive: Arrive
+) -> None:
+    tab = await arrive(viewport={"width": 1100, "height": 700})
+    await expect(tab.page.locator("#left.open")).to_have_count(1)
+    await tab.page.set_viewport_size({"width": 390, "height": 700})
+    await expect(tab.page.locator("#left.open")).to_have_count(0)
+    await tab.composer.click(timeout=5000)
+
+
+async def test_the_ring_of_a_focused_button_at_the_edge_is_whole(
+    services: FakeServices, arrive: Arrive
+) -> None:
+    tab = await arrive()
+    button = tab.page.get_by_role("button", name="Settings", exact=True)
+    await tab.page.keyboard.press("Tab")
+    await button.focus()
+    styles = "it => [getComputedStyle(it).outlineOffset, getComputedStyle(it).outlineWidth]"
+
+    async def is_within() -> bool:
+        """Not beyond the button, once it has moved there."""
+        offset, width = [float(each.removesuffix("px")) for each in await button.evaluate(styles)]
+        return width > 0 and offset + width <= 0
+
+    await eventually(is_within, "a whole ring")
 
 
 async def brightness(tab: Visitor) -> float:

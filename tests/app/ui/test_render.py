@@ -1,37 +1,16 @@
-"""What is shown: a user's text exactly, an answer without anything that loads or hides."""
+"""What is shown of a message, beside its text."""
 
 import html
-import re
 from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from app.chat.message import Message, MessageState, Role, Seen
-from app.ui.render import figures, live_rows, rows, show_answer, show_verbatim, waiting_for
+from app.ui.render import figures, live_rows, rows, waiting_for
+from app.ui.verbatim import show_verbatim
 from engine.metrics import Timings
 from tests.fakes_chat import FakeAnswer
-
-NASTY = [
-    "<b>bold</b> & <script>alert(1)</script> a<b",
-    "$5 to $10, $$x$$, \\(y\\) and \\[z\\]",
-    "    four spaces\n\ttab\n  two   inside  \n\n\nend  ",
-    "# not a title\n- not a list\n1. nor this\n> nor that\n---\n```\nnor code\n```",
-    "[link](http://evil.test) ![image](http://evil.test/a.png) <http://evil.test>",
-    "www.evil.test someone@evil.test http://evil.test",
-    "&lt;b&gt; &amp; &#x0003C; &nbsp;",
-    "👩‍👩‍👧‍👦 مرحبا بالعالم שלום \u200b\u202eabc e\u0301",
-    "*a* _b_ ~~c~~ `d` | e | f^2 ==g==",
-    "\n\nlines around\n\n",
-    "a\u00a0b\u2028c\x0bd",
-]
-
-
-def as_typed(markdown: str) -> str:
-    """What the page's script puts on the clipboard."""
-    return re.sub(r"&#x(0[0-9A-F]{4});", lambda match: chr(int(match[1], 16)), markdown)
 
 
 def answer(content: str = "", **changes: Any) -> Message:
@@ -49,116 +28,6 @@ def answer(content: str = "", **changes: Any) -> Message:
 def text_of(row: dict[str, Any]) -> str:
     text: str = row["content"][0]["text"]
     return text
-
-
-@pytest.mark.parametrize("text", NASTY)
-def test_a_users_text_comes_back_from_its_spelling(text: str) -> None:
-    assert as_typed(show_verbatim(text)) == text
-
-
-@given(st.text(alphabet=st.characters(max_codepoint=0xFFFF, exclude_categories=["Cs", "Cc"])))
-def test_no_character_of_a_user_is_left_for_markdown(text: str) -> None:
-    shown = show_verbatim(text)
-    assert as_typed(shown) == text
-    outside = re.sub(r"&#x[0-9A-F]{5};", "x", shown)
-    assert not re.search(r"[!-/:-@\[-`{-~\n\t]|^ | $|  ", outside)
-
-
-@pytest.mark.parametrize(
-    ("written", "shown"),
-    [
-        ("plain **bold** text", "plain **bold** text"),
-        ("use <b> here", "use &#x0003C;b> here"),
-        ("<form action=x><input>", "&#x0003C;form action=x>&#x0003C;input>"),
-        ("`<b>` stays", "`<b>` stays"),
-        ("``a ` <b>`` stays", "``a ` <b>`` stays"),
-        ("```html\n<b>\n```\n<i>", "```html\n<b>\n```\n&#x0003C;i>"),
-        ("~~~\n<b>\n", "~~~\n<b>\n"),
-        ("- item\n  ```\n  <b>\n  ```\n<i>", "- item\n  ```\n  <b>\n  ```\n&#x0003C;i>"),
-        ("\\(a < b\\)", "\\(a \\lt  b\\)"),
-        ("<https://example.org/a>", "<https://example.org/a>"),
-        ("a ` lone tick <b>\n\n`", "a ` lone tick &#x0003C;b>\n\n`"),
-        ("[a]: x '\n```\n<b>\n```", "&#x0005B;a]: x '\n```\n<b>\n```"),
-        ("[a\n```\n]: x\n```\n", "&#x0005B;a\n```\n]: x\n```\n"),
-        ("![a][ref]", "&#x00021;[a][ref]"),
-        ("I paid $5 and $10", "I paid $5 and $10"),
-    ],
-)
-def test_an_answer_keeps_its_markdown_and_loses_its_html(written: str, shown: str) -> None:
-    assert show_answer(written) == shown
-
-
-COVER = "<div style='position:fixed'>cover</div>"
-
-
-@pytest.mark.parametrize(
-    "before",
-    [
-        "``` a`b\n",
-        "http://a`",
-        "x~`",
-        "$$ `$$",
-        "text\n~~~",
-        "- `a\n- ",
-        "`a\n\n",
-        "`a\n# ",
-        "`` a\n`` ",
-        "\\`",
-        "[a](`) ",
-        "[a](x '\n`') ",
-        "| a | b |\n|---|---|\n| `a | ",
-        "text\n    ```\n",
-        "text\n2. a\n    ```\n",
-        "- - -\n\n  text\n    ```\n",
-        "- ```\n",
-        "- a\n  ```\n",
-        "> ```\n",
-        "> - a\n>   ```\n> ",
-        "text\n2. ```\n   b\n   ```\n   ",
-        "```\na\n   ```\n",
-        "```\na\n```~~\n",
-        "$$\n```\n$$\n",
-        "```\n$$\n```\n$$\n```\n",
-        "```\ra\r```\r",
-        "a\u2028```\n",
-    ],
-)
-@pytest.mark.parametrize("after", ["", " `", "\n```", "\n    ```\n"])
-def test_what_only_looks_like_code_lets_no_html_through(before: str, after: str) -> None:
-    assert "<div" not in show_answer(f"{before}{COVER}{after}")
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "````\n```\n<b>\n```\n````",
-        "```\n<b>\n~~~\n  <i>\n``\n```",
-        "1. Build:\n    ```sh\n    a <b>\n    ```",
-        "1. Build:\n\n    ```sh\n    a <b>\n\n    c <d>\n    ```",
-        "2. Build:\n   ```sh\n   a <b>\n   ```\n3. Run:\n   ```sh\n   c <d>\n   ```",
-        "> ```\n> <b>\n> ```",
-        "- ```\n  <b>\n  ```",
-        "Use `<b>` and ``<i>`` here",
-        "| a |\n|---|\n| `<b>` |",
-    ],
-)
-def test_what_is_code_stays_as_written(text: str) -> None:
-    assert show_answer(text) == text
-
-
-@pytest.mark.parametrize(
-    ("written", "shown"),
-    [
-        ("![x](http://evil.test/?d=secret)", "[image blocked: evil.test]"),
-        ('![x]( <http://evil.test/a b> "t")', "[image blocked: evil.test]"),
-        ("![](https://user:pw@evil.test:8/a.png)", "[image blocked: evil.test]"),
-        ("![x](data:image/png;base64,AAAA)", "[image blocked: no address]"),
-        ("![x](http://[bad)", "[image blocked: no address]"),
-        ("see ![x](//evil.test/a) there", "see [image blocked: evil.test] there"),
-    ],
-)
-def test_an_image_is_named_and_never_loaded(written: str, shown: str) -> None:
-    assert html.unescape(show_answer(written)) == shown
 
 
 def test_thinking_stands_apart_from_the_answer() -> None:

@@ -21,3 +21,13 @@ async def test_a_title_in_which_nothing_can_be_seen_brings_the_old_one_back(
     assert await header.rename(made.conversation_id, f"New{title}") is not None
     assert (await services.conversations.get(made.conversation_id)).title.startswith("New")
     services.database.close()
+
+
+async def test_a_title_left_by_pressing_delete_is_no_complaint(tmp_path: Path) -> None:
+    services = FakeServices(tmp_path)
+    made = await services.conversations.create(title="Old")
+    with gr.Blocks(analytics_enabled=False):
+        header = Header(services)
+    await services.conversations.delete(made.conversation_id)
+    assert await header.rename(made.conversation_id, "Old") == gr.skip()
+    services.database.close()

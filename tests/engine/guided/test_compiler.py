@@ -257,3 +257,10 @@ async def test_a_model_without_an_end_cannot_answer_in_a_form_and_is_told_each_t
         with pytest.raises(GrammarError, match="choose another model"):
             await compiler.compile(Grammar(GrammarKind.REGEX, "a"))
     compiler.close()
+
+
+def test_a_fault_of_a_lark_grammar_has_its_line_and_column() -> None:
+    with pytest.raises(GrammarError, match=r'unknown name: "b" in line 1, column 8\.'):
+        compiled(GrammarKind.LARK, 'start: "a" | b')
+    with pytest.raises(GrammarError, match=r"expecting rule.* in line 2, column 5"):
+        compiled(GrammarKind.LARK, 'start: "a"\n  | ) b')
