@@ -8,6 +8,7 @@ Nothing is opened before it is asked for, so that a command pays only for what i
 
 import asyncio
 import logging
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -27,6 +28,7 @@ from app.memory import Memory, memory_of
 from app.models.local import find_model
 from app.models.starter import starter_model
 from app.paths import Paths
+from app.presets.store import Presets
 from app.settings import Settings, load_settings, save_settings
 from engine.config import EngineConfig
 from engine.errors import HistoryError, InglenookError, ModelNotFound, UsageError
@@ -84,6 +86,14 @@ class Services:
     @cached_property
     def sights(self) -> Sights:
         return Sights(self.conversations, lambda: self.loaded_model, lambda: self.settings)
+
+    @cached_property
+    def presets(self) -> Presets:
+        return Presets(self.paths.presets, self._recommended)
+
+    def _recommended(self) -> Mapping[str, str]:
+        model = self.loaded_model
+        return {} if model is None else model.loaded.info.sampling
 
     @cached_property
     def forms(self) -> Forms:

@@ -6,6 +6,7 @@ from enum import Enum
 from typing import Any
 
 from app.chat.answer_form import AnswerForm, MadeIn, Outcome
+from app.chat.example import Example
 
 
 class Role(Enum):
@@ -100,7 +101,8 @@ class Conversation:
     `active_leaf_id` is the newest message of the branch that is shown. `sampling` holds only the
     controls the user changed here (names of `SamplingParams`). `created_at` is also the
     conversation's frozen clock: a template that asks for today's date gets this one.
-    `answer_form` is the form of its next answers; None: they are text.
+    `answer_form` is the form of its next answers; None: they are text. `examples` stand before
+    everything that is said in it.
     Times are seconds since the epoch.
     """
 
@@ -113,3 +115,4 @@ class Conversation:
     active_leaf_id: str | None = None
     overflow: Overflow = Overflow.ASK
     answer_form: AnswerForm | None = None
+    examples: tuple[Example, ...] = ()

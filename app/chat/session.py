@@ -18,6 +18,7 @@ from app.chat.answer_form import AnswerForm
 from app.chat.belonging import request_options
 from app.chat.chat_model import ChatModel
 from app.chat.draft import NEWEST, Draft
+from app.chat.example import Example
 from app.chat.guided import MOST_TRIES, Check, Checker
 from app.chat.message import Conversation, Message, MessageState, Role
 from app.chat.prompts import Prompt, make_prompt
@@ -67,6 +68,7 @@ class Question:
     system_prompt: str
     clock: float
     form: AnswerForm | None = None
+    examples: tuple[Example, ...] = ()
 
     @property
     def prompt(self) -> list[int]:
@@ -398,5 +400,6 @@ class ChatSession:
             ),
             system_prompt=conversation.system_prompt,
             clock=conversation.created_at,
+            examples=conversation.examples,
             form=conversation.answer_form,
         )

@@ -90,7 +90,7 @@ class Sights:
         params = settings.sampling
         tokenizer = model.loaded.tokenizer
         if conversation_id is None:
-            num_used = await _counted(model, _new(settings.default_system_prompt), ())
+            num_used = await _counted(model, _new(settings), ())
         else:
             try:
                 conversation = await self._conversations.get(conversation_id)
@@ -150,11 +150,16 @@ async def _counted(model: ChatModel, conversation: Conversation, path: Sequence[
     return len(await draft.token_ids(held.first_id, held.summary))
 
 
-def _new(system_prompt: str) -> Conversation:
+def _new(settings: Settings) -> Conversation:
     """One that begins now, and is not stored yet."""
     now = time.time()
     return Conversation(
-        conversation_id="", title="", created_at=now, updated_at=now, system_prompt=system_prompt
+        conversation_id="",
+        title="",
+        created_at=now,
+        updated_at=now,
+        system_prompt=settings.default_system_prompt,
+        examples=settings.default_examples,
     )
 
 
@@ -170,8 +175,8 @@ def _doubt(answer: Message, model_name: str, digest: str) -> str:
             f" other tokens; {today}."
         )
     return (
-        "The exact prompt can no longer be built, because the system prompt, the model's file or"
-        f" its chat template has changed since; {today}."
+        "The exact prompt can no longer be built, because the system prompt, the examples, the"
+        f" model's file or its chat template has changed since; {today}."
     )
 
 

@@ -4,10 +4,11 @@ import asyncio
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from app.chat.belonging import request_options
 from app.chat.chat_model import ChatModel
+from app.chat.draft import turns_of
 from app.chat.guided import Check, Checker
 from app.chat.logprobs import choices_as_json
 from app.chat.message import Role
@@ -15,22 +16,35 @@ from app.chat.thinking import ThinkingSplitter
 from app.chat.turns import Turn
 from app.commands.console import Console, write_json
 from app.commands.options import Options
+from app.presets.given import MODELS_OWN
+from app.presets.preset import Preset
 from app.services import Services
 from engine.async_engine import OutputStream
 from engine.logprobs import TokenChoice
 from engine.request import RequestOutput
 from engine.sampling_params import for_answer
 
+T = TypeVar("T")
+
 
 async def generate(services: Services, options: Options, console: Console) -> None:
     """Write the answer as it comes, or one JSON object at its end."""
-    params = options.params(services.settings.sampling)
+    settings = services.settings
+    preset = await _preset(services, options.preset)
+    params = options.params(settings.sampling, preset)
     model = await services.chat_model()
-    system = options.system or services.settings.default_system_prompt
-    prompt = await model.prompt([Turn(Role.USER, options.text)], system, time.time())
+    system = options.system or settings.default_system_prompt
+    examples = settings.default_examples
+    form = options.form()
+    if preset is not None:
+        system = options.system or _given(preset.system_prompt, system)
+        examples = _given(preset.examples, examples)
+        form = form or (preset.form.grammar if preset.form else None)
+    turns = [*turns_of(examples), Turn(Role.USER, options.text)]
+    prompt = await model.prompt(turns, system, time.time())
     # Nobody's words: no KV of them is written to the disk.
     asked = request_options(is_reproducible=options.reproducible, num_logprobs=options.logprobs)
-    guidance = await model.guidance(options.form())
+    guidance = await model.guidance(form)
     checker = Checker(guidance)
     results: list[dict[str, Any]] = []
     # One after the other: the prompt is held after the first, and each can be shown as it comes.
@@ -55,6 +69,19 @@ async def generate(services: Services, options: Options, console: Console) -> No
     if options.json:
         more = {"choices": results} if options.num_answers > 1 else {}
         write_json(console, results[0] | more)
+
+
+async def _preset(services: Services, name: str) -> Preset | None:
+    if not name:
+        return None
+    if name.casefold() == MODELS_OWN.casefold():
+        # Only the loaded model knows it.
+        await services.chat_model()
+    return services.presets.get(name)
+
+
+def _given(value: T | None, otherwise: T) -> T:
+    return otherwise if value is None else value
 
 
 @dataclass(frozen=True, slots=True)

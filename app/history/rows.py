@@ -1,13 +1,14 @@
 """Rows of the history's tables, and the values they stand for."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 
 from app.chat.answer_form import AnswerForm, MadeIn
+from app.chat.example import Example, examples_as_json, examples_from_json
 from app.chat.message import Conversation, Message, MessageState, Overflow, Role, Seen
 
 
@@ -22,6 +23,7 @@ def conversation_from_row(row: Mapping[str, Any]) -> Conversation:
         active_leaf_id=row["active_leaf_id"],
         overflow=Overflow(row["overflow"]),
         answer_form=form_from_text(row["answer_form"]),
+        examples=examples_from_json(json.loads(row["examples"])),
     )
 
 
@@ -36,6 +38,7 @@ def row_from_conversation(value: Conversation) -> dict[str, Any]:
         "active_leaf_id": value.active_leaf_id,
         "overflow": value.overflow.value,
         "answer_form": form_as_text(value.answer_form),
+        "examples": examples_as_text(value.examples),
     }
 
 
@@ -85,6 +88,10 @@ def writing_from_message(value: Message) -> dict[str, Any]:
         "seen": json_text(seen_as_json(value.seen)),
         "made_in": json_text({} if value.made_in is None else value.made_in.as_json()),
     }
+
+
+def examples_as_text(examples: Sequence[Example]) -> str:
+    return json.dumps(examples_as_json(examples))
 
 
 def form_as_text(form: AnswerForm | None) -> str:
