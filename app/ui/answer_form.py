@@ -169,15 +169,15 @@ class FormDialog:
             *values,
             _example(ready.forms.get(draft.ready or "")),
             _faults(ready),
-            *self.switch(draft.way),
+            *_shown(draft.way),
         ]
 
     def shut(self) -> Any:
         return gr.update(visible=False)
 
     def switch(self, way: str) -> list[Any]:
-        """Values for `parts`."""
-        return [gr.update(visible=each == way) for each in Way]
+        """Values for `parts`, and for `verdict`, which is another one now."""
+        return [*_shown(way), "", gr.update(visible=False)]
 
     @told
     async def preview(self, name: str) -> str:
@@ -234,6 +234,10 @@ def _code(elem_id: str, label: str, example: str) -> Any:
         max_lines=16,
         elem_classes="code",
     )
+
+
+def _shown(way: str) -> list[Any]:
+    return [gr.update(visible=each == way) for each in Way]
 
 
 def _label(form: ReadyForm) -> str:

@@ -214,8 +214,10 @@ class Page:
         dialog, answer_as = self.forms, self.chat.answer_as
         opened = answer_as.button.click(dialog.open, answer_as.form, dialog.outputs, **ACTING)
         opened.success(dialog.judge, dialog.drafted, dialog.verdict, **ACTING)
-        switched = dialog.way.input(dialog.switch, dialog.way, dialog.parts, **ACTING)
-        switched.success(dialog.judge, dialog.drafted, dialog.verdict, **ACTING)
+        shown = [*dialog.parts, *dialog.verdict]
+        switched = dialog.way.input(dialog.switch, dialog.way, shown, **ACTING)
+        # With the pause: what was typed just before the switch may still be judged.
+        switched.success(dialog.judge_typing, dialog.drafted, dialog.verdict, **WHILE_TYPING)
         dialog.ready.input(dialog.preview, dialog.ready, dialog.example, **ACTING)
         for text in dialog.written:
             # Not `input`, which knows no pasted text.
