@@ -19,6 +19,7 @@ from app.chat.chat_model import ChatModel, load_chat_model
 from app.chat.forms import Forms
 from app.chat.idle import IdleWork
 from app.chat.jobs import Jobs
+from app.chat.prospect import Prospects
 from app.chat.session import ChatSession
 from app.chat.sight import Sights
 from app.history.conversations import Conversations
@@ -86,6 +87,10 @@ class Services:
     @cached_property
     def sights(self) -> Sights:
         return Sights(self.conversations, lambda: self.loaded_model, lambda: self.settings)
+
+    @cached_property
+    def prospects(self) -> Prospects:
+        return Prospects(self.conversations, lambda: self.loaded_model)
 
     @cached_property
     def presets(self) -> Presets:

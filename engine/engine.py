@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import perf_counter
 
 import numpy as np
@@ -241,10 +241,8 @@ class Engine:
         """
         request = item.request
         generation = self._generations[request.request_id]
-        if request.options.is_preparation:
-            output = generation.finish(Ending(FinishReason.STOP, name="prepared"))
-            self._leave(request)
-            return output
+        if request.options.ends_when_read:
+            return self._end_of_reading(generation, rows[0])
         computed, num_right = item.token_ids, item.num_known
         ending = None
         while ending is None and request.num_tokens - item.start == num_right:
@@ -268,6 +266,22 @@ class Engine:
         if ending is None:
             return generation.output()
         output = generation.finish(ending)
+        self._leave(request)
+        return output
+
+    def _end_of_reading(
+        self, generation: Generation, row: NDArray[np.float32]
+    ) -> RequestOutput | RequestFailure:
+        """The prompt is read, and nothing is written after it."""
+        request = generation.request
+        output = generation.finish(Ending(FinishReason.STOP, name="prepared"))
+        if request.options.shows_logits:
+            try:
+                logits = self._sampler.usable(row, request).copy()
+            except EngineError as error:
+                self._distrust(request)
+                return self._fail(request, error)
+            output = replace(output, logits=logits)
         self._leave(request)
         return output
 

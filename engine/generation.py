@@ -67,11 +67,22 @@ class Generation:
         self._choices: list[TokenChoice] = []
         self._choice: TokenChoice | None = None
         self._num_forced = self._num_drafted = self._num_accepted = 0
+        self._failure: GrammarFailed | None = None
+        self._begin()
         self._begin_form()
+
+    def _begin(self) -> None:
+        """Take the beginning that was given; it is read with the prompt."""
+        try:
+            for token_id in self.request.beginning:
+                # Whether it could end here does not count: it goes on.
+                self._append(token_id)
+        except GrammarFailed as error:
+            self._failure = error
 
     def _begin_form(self) -> None:
         """What every answer of this form begins with is read with the prompt."""
-        if self._num_left > 1:
+        if self._num_left > 1 and self._failure is None:
             with suppress(GrammarFailed):
                 # Else the first step says what is wrong.
                 self._take_forced()
@@ -89,6 +100,8 @@ class Generation:
     def pick(self, row: NDArray[np.float32], sampler: Sampler) -> int:
         """The next token from a row of logits. Raises EngineError."""
         guided, request = self._guided, self.request
+        if self._failure is not None:
+            raise self._failure
         if guided is None:
             token_id = sampler.sample_row(row, request)
             self._note_choice(row, token_id, sampler)
@@ -249,7 +262,8 @@ class Generation:
         request = self.request
         scheduled = self._scheduled or perf_counter()
         first = self._first_token or self._last_token
-        num_written = request.num_output_tokens
+        num_begun = min(len(request.beginning), request.num_output_tokens)
+        num_written = request.num_output_tokens - num_begun
         num_held = request.num_cached_tokens + request.num_restored_tokens
         num_prefilled = self._num_prompt_tokens_read - num_held
         return Timings(
@@ -259,6 +273,7 @@ class Generation:
             restored_from=self._restored_from,
             restore_ms=request.restore_ms,
             is_reproducible=request.options.is_reproducible,
+            begun_tokens=num_begun,
             forced_tokens=self._num_forced,
             drafted_tokens=self._num_drafted,
             accepted_tokens=self._num_accepted,

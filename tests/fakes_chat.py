@@ -7,14 +7,18 @@ from pathlib import Path
 
 from app.chat.answer_form import MadeIn
 from app.chat.chat_model import ChatModel
+from app.chat.example import Example
 from app.chat.forms import Forms
 from app.chat.message import Message, MessageState, Role
-from app.chat.sight import Sight
+from app.chat.prospect import Likely, Prospect, Step
+from app.chat.sight import Beginning, Sight
 from app.history.conversations import Conversations
 from app.history.database import Database
+from app.presets.store import Presets
 from app.settings import Settings
 from engine.errors import PromptTooLong, UsageError
 from engine.metrics import Timings
+from engine.sampling_params import SamplingParams
 from tests.fakes_model import FakeEngine, fake_chat_model
 
 TIMINGS = Timings(
@@ -141,11 +145,32 @@ class FakeJobs:
 class FakeSights:
     """Nothing can be said of a model that is not there."""
 
-    async def fill(self, conversation_id: str | None, typed: str) -> None:
+    async def fill(
+        self, conversation_id: str | None, typed: str, begun: Beginning | None = None
+    ) -> None:
         return None
 
     async def saw(self, answer_id: str) -> Sight:
         raise UsageError("The model is not loaded yet: ask again in a moment.")
+
+
+class FakeProspects:
+    """Two tokens, whose chances are those of the temperature."""
+
+    async def look(
+        self,
+        conversation_id: str | None,
+        params: SamplingParams,
+        system_prompt: str = "",
+        examples: Sequence[Example] = (),
+    ) -> Prospect:
+        p = min(0.9, params.temperature / 2)
+        return Prospect(
+            steps=(Step("model", 3, 0.1), Step("temperature", 2, 0.0)),
+            tokens=(Likely(1, " <b>", False, (0.6, 1 - p)), Likely(2, "<|end|>", True, (0.3, p))),
+            is_sample=conversation_id is None,
+            has_form=False,
+        )
 
 
 class FakeServices:
@@ -159,6 +184,8 @@ class FakeServices:
         self.chat_model = fake_chat_model(FakeEngine())
         self.grammars = folder / "grammars"
         self.forms = Forms(self.grammars, self._model)
+        self.prospects = FakeProspects()
+        self.presets = Presets(folder / "presets.json")
         self.memory = None
         self.settings = Settings(default_system_prompt="You are a helpful assistant.")
         self.model_name = "SmolLM2 135M Instruct"

@@ -7,6 +7,7 @@ from typing import Any
 
 from app.chat.answer_form import AnswerForm, MadeIn, Outcome
 from app.chat.example import Example
+from app.chat.likelihoods import Likelihoods
 
 
 class Role(Enum):
@@ -63,7 +64,8 @@ class Message:
     `token_ids` are the ids the model generated (without its end token), so that they are never
     tokenized again; they spell thinking and content as the model wrote them.
     `timings` is `engine.metrics.Timings.as_json()` of a finished answer. `made_in` is the form
-    that an answer was asked for in.
+    that an answer was asked for in. `likelihoods` tell of each of `token_ids` how likely it was,
+    where that was asked for.
     """
 
     message_id: str
@@ -81,6 +83,7 @@ class Message:
     timings: Mapping[str, Any] = field(default_factory=dict)
     seen: Seen = Seen()
     made_in: MadeIn | None = None
+    likelihoods: Likelihoods | None = None
 
     @property
     def outcome(self) -> Outcome | None:

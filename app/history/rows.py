@@ -9,6 +9,7 @@ import numpy as np
 
 from app.chat.answer_form import AnswerForm, MadeIn
 from app.chat.example import Example, examples_as_json, examples_from_json
+from app.chat.likelihoods import Likelihoods
 from app.chat.message import Conversation, Message, MessageState, Overflow, Role, Seen
 
 
@@ -59,6 +60,7 @@ def message_from_row(row: Mapping[str, Any]) -> Message:
         timings=json.loads(row["timings"]),
         seen=Seen(**json.loads(row["seen"])),
         made_in=MadeIn.from_json(found) if (found := json.loads(row["made_in"])) else None,
+        likelihoods=Likelihoods(row["likelihoods"]) if row["likelihoods"] else None,
     )
 
 
@@ -87,6 +89,7 @@ def writing_from_message(value: Message) -> dict[str, Any]:
         "timings": json_text(value.timings),
         "seen": json_text(seen_as_json(value.seen)),
         "made_in": json_text({} if value.made_in is None else value.made_in.as_json()),
+        "likelihoods": "" if value.likelihoods is None else value.likelihoods.source,
     }
 
 

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from app.chat.answer_form import AnswerForm, MadeIn
 from app.chat.example import Example, examples_as_json, examples_from_json
+from app.chat.likelihoods import Likelihoods
 from app.chat.message import Conversation, Message, MessageState, Overflow, Role, Seen
 from app.history.rows import bytes_from_ids, json_text, seen_as_json, storable
 from engine.errors import HistoryError, InvalidParams, UsageError
@@ -117,11 +118,12 @@ def message_as_json(message: Message) -> dict[str, Any]:
         "timings": dict(message.timings),
         "seen": seen_as_json(message.seen),
         **_given("made_in", message.made_in),
+        **_given("likelihoods", message.likelihoods),
         "created_at": message.created_at,
     }
 
 
-def _given(key: str, value: AnswerForm | MadeIn | None) -> dict[str, Any]:
+def _given(key: str, value: AnswerForm | MadeIn | Likelihoods | None) -> dict[str, Any]:
     return {} if value is None else {key: value.as_json()}
 
 
@@ -144,6 +146,9 @@ def _read_message(fields: "_Fields", conversation_id: str) -> Message:
         timings=fields.timings("timings"),
         seen=fields.seen("seen"),
         made_in=fields.form("made_in", MadeIn),
+        likelihoods=fields.likelihoods(
+            "likelihoods", num_tokens=len(fields.token_ids("token_ids"))
+        ),
     )
 
 
@@ -242,6 +247,20 @@ class _Fields:
             return kind.from_json(json.loads(storable(json.dumps(value, ensure_ascii=False))))
         except ValueError as error:
             raise self._wrong(key, f"not possible ({error})") from None
+
+    def likelihoods(self, key: str, num_tokens: int) -> Likelihoods | None:
+        """One for each token, or none at all."""
+        found = self.found.get(key)
+        if not found:
+            return None
+        try:
+            value = Likelihoods.from_json(found)
+            value.source.encode()
+        except (ValueError, RecursionError) as error:
+            raise self._wrong(key, f"not possible ({error})") from None
+        if len(found) != num_tokens:
+            raise self._wrong(key, "not as long as its tokens")
+        return value
 
     def examples(self, key: str) -> tuple[Example, ...]:
         try:

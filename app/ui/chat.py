@@ -17,6 +17,7 @@ from app.chat.message import Message, Overflow
 from app.chat.prompts import left_out_before
 from app.ui.answer_as import AnswerAs
 from app.ui.boundary import told, told_on_the_way
+from app.ui.choices import read_examples
 from app.ui.context import Meter, OverflowPanel
 from app.ui.render import live_rows, rows
 from app.ui.room import Services
@@ -214,9 +215,14 @@ class Chat:
             return [gr.skip(), gr.skip(), gr.skip(), *self.overflow.hide()]
         if conversation_id is not None:
             return await self._try(self.services.jobs.send(conversation_id, text), conversation_id)
-        prompt, sampling = self.settings.changes(choices)
+        chosen, sampling = self.settings.changes(choices)
         conversations = self.services.conversations
-        made = await conversations.create(system_prompt=prompt, sampling=sampling, answer_form=form)
+        made = await conversations.create(
+            system_prompt=chosen.system_prompt,
+            sampling=sampling,
+            answer_form=form,
+            examples=chosen.examples,
+        )
         try:
             await self.services.jobs.send(made.conversation_id, text)
         except InglenookError:
@@ -277,10 +283,13 @@ class Chat:
             return [gr.skip(), gr.skip(), gr.skip(), *self.overflow.ask(error.outlook)]
         return ["", conversation_id, conversation_id, *self.overflow.hide()]
 
-    async def measure(self, text: str, conversation_id: str | None) -> Any:
+    async def measure(
+        self, text: str, conversation_id: str | None, prompt: str, examples: str
+    ) -> Any:
         """How full the context is; nothing at all when that cannot be said."""
         try:
-            fill = await self.services.sights.fill(conversation_id, text)
+            begun = prompt, read_examples(examples)
+            fill = await self.services.sights.fill(conversation_id, text, begun)
             return self.meter.show(fill, not text and await self._is_empty(conversation_id))
         except InglenookError:
             return gr.update(visible=False)
@@ -290,9 +299,11 @@ class Chat:
             return True
         return await self.services.conversations.num_messages(conversation_id) == 0
 
-    async def measure_typing(self, text: str, conversation_id: str | None) -> Any:
+    async def measure_typing(
+        self, text: str, conversation_id: str | None, prompt: str, examples: str
+    ) -> Any:
         await asyncio.sleep(TYPING_PAUSE_S)
-        return await self.measure(text, conversation_id)
+        return await self.measure(text, conversation_id, prompt, examples)
 
     @told
     async def stop(self, conversation_id: str | None) -> None:

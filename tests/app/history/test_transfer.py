@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from app.chat.example import Example
+from app.chat.likelihoods import Chosen, Likelihoods
 from app.chat.message import MessageState, Overflow, Role
 from app.history.database import Database
 from app.history.search import search
@@ -35,6 +36,7 @@ async def a_chat(chats: Chats, title: str = "Tea") -> str:
             model="small",
             token_ids=(1, 2, 3),
             timings={"ttft_ms": 3.5},
+            likelihoods=Likelihoods.of([Chosen(each, -0.5) for each in "ab<"]),
         )
     )
     await chats.begin_turn(made.conversation_id, "Black?", parent_id=None)
