@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from app.chat.answer_form import MadeIn
 from app.chat.chat_model import ChatModel
@@ -82,6 +83,7 @@ class FakeJobs:
     def __init__(self, conversations: Conversations) -> None:
         self.script = Script()
         self._conversations = conversations
+        self.continued: list[tuple[str, int, int]] = []
         self._running: dict[str, FakeJob] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -103,6 +105,12 @@ class FakeJobs:
         return self._start(
             await self._conversations.begin_answer(conversation_id, answered.message_id, form)
         )
+
+    async def continue_from(
+        self, conversation_id: str, answer_id: str, place: int, token_id: int
+    ) -> FakeJob:
+        self.continued.append((answer_id, place, token_id))
+        return await self.regenerate(conversation_id)
 
     def stop(self, conversation_id: str) -> None:
         if job := self._running.get(conversation_id):
@@ -218,6 +226,7 @@ class FakeServices:
         notice: str = "",
         made_in: MadeIn | None = None,
         finish_reason: str = "stop",
+        **more: Any,
     ) -> None:
         """Store these as messages of the user and of the model in turn."""
         for text, reply in zip(texts[::2], texts[1::2], strict=True):
@@ -232,5 +241,6 @@ class FakeServices:
                     made_in=made_in,
                     finish_reason=finish_reason,
                     timings=TIMINGS.as_json(),
+                    **more,
                 )
             )

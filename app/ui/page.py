@@ -19,7 +19,17 @@ from app.ui.sidebar import Header, Sidebar
 from engine.errors import NotFound
 
 STATIC = Path(__file__).parent / "static"
-SHEETS = ("page", "answer_form", "formed", "sampling", "presets", "examples", "prospect")
+SHEETS = (
+    "page",
+    "answer_form",
+    "formed",
+    "sampling",
+    "presets",
+    "examples",
+    "prospect",
+    "sure",
+    "versions",
+)
 """Each a style, a script, or both."""
 
 # Past Gradio's queue, which only streams need. The page's script tells the errors.
@@ -192,6 +202,15 @@ class Page:
         chat.composer.stop(chat.stop, conversation, None, **ACTING)
         again = chat.regenerate.click(chat.answer_again, conversation, self._sent, **ACTING)
         self._then_follow(again)
+        for button, show in (
+            (chat.versions.before, chat.show_before),
+            (chat.versions.after, chat.show_after),
+        ):
+            self._then_follow(button.click(show, conversation, None, **ACTING))
+        asked = [chat.continue_asked, conversation]
+        self._then_follow(
+            chat.continue_asked.change(chat.continue_from, asked, self._sent, **ACTING)
+        )
         more = self.num_shown
         self._then_follow(chat.earlier.click(lambda shown: shown + WINDOW, more, more, **ACTING))
 
@@ -352,7 +371,8 @@ class Page:
         loading.success(machine.load_again, None, loaded, **ACTING)
         machine.forget.click(machine.forget_all, None, machine.figures, **ACTING)
         machine.answers.expand(machine.show_switches, None, machine.switches, **ACTING)
-        reproducible, titles = machine.switches
+        reproducible, titles, likelihoods = machine.switches
+        likelihoods.input(machine.keep_likelihoods, likelihoods, None, **ACTING)
         reproducible.input(machine.keep_reproducible, reproducible, None, **ACTING)
         titles.input(machine.keep_titles, titles, None, **ACTING)
 

@@ -42,7 +42,7 @@ class PresetPicker:
             # These two are the work of the page's script: only it can read and write files.
             self.export = _button("Export", "preset_export")
             self.fetch = _button("Import…", "preset_import")
-        self.file = gr.Textbox(elem_id="preset_file", label="A preset's file")
+        self.file = gr.Textbox(elem_id="preset_file", label="Content of the file")
         self.task = gr.State("")
         with gr.Column(visible=False, elem_id="preset_task") as self.sheet:
             self.question = gr.Markdown()

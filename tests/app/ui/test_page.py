@@ -446,7 +446,7 @@ async def test_a_second_message_while_answering_is_refused_and_kept(
 
 
 async def choose_preset(tab: Visitor, name: str) -> None:
-    await tab.page.get_by_label("Preset").click()
+    await tab.page.get_by_label("Preset", exact=True).click()
     await tab.page.get_by_role("option", name=name).click()
 
 
@@ -472,10 +472,10 @@ async def test_choices_belong_to_their_conversation(
     await expect(tab.page.get_by_label("System prompt")).to_have_value(
         services.settings.default_system_prompt
     )
-    await expect(tab.page.get_by_label("Preset")).to_have_value("Balanced")
+    await expect(tab.page.get_by_label("Preset", exact=True)).to_have_value("Balanced")
     await tab.open(title)
     await expect(tab.page.get_by_label("System prompt")).to_have_value("Answer like a pirate.")
-    await expect(tab.page.get_by_label("Preset")).to_have_value("Precise")
+    await expect(tab.page.get_by_label("Preset", exact=True)).to_have_value("Precise")
 
 
 async def test_choices_beyond_the_sliders_stay_and_hinder_nothing(
@@ -527,7 +527,7 @@ async def test_choices_can_be_kept_for_new_conversations(
     assert services.settings.sampling.temperature == 1.1
     other = await arrive()
     await expect(other.page.get_by_label("System prompt")).to_have_value("Be kind.")
-    await expect(other.page.get_by_label("Preset")).to_have_value("Creative")
+    await expect(other.page.get_by_label("Preset", exact=True)).to_have_value("Creative")
     services.save_settings(before)
 
 
@@ -701,11 +701,10 @@ async def test_the_settings_keep_their_heading_and_close_with_escape(
     button = tab.page.get_by_role("button", name="Settings", exact=True)
     await button.click()
     panel, heading = tab.page.locator("#right"), tab.page.locator("#settings_heading")
-    await tab.page.get_by_role("button", name="More controls").click()
     before = await heading.bounding_box()
-    await tab.page.get_by_label("Seed").scroll_into_view_if_needed()
+    await tab.page.get_by_label("Seed", exact=True).scroll_into_view_if_needed()
     assert await heading.bounding_box() == before
-    await tab.page.get_by_label("Seed").click()
+    await tab.page.get_by_label("Seed", exact=True).click()
     await tab.page.keyboard.press("Escape")
     await expect(panel).not_to_have_class(re.compile("open"))
     await expect(button).to_be_focused()
