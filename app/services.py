@@ -198,6 +198,7 @@ class Services:
         await self.chat_model()
 
     async def _reload(self, old: ChatModel | None) -> ChatModel:
+        self.prospects.forget_all()
         if old is not None:
             # First of all: the memory of two would not fit.
             await asyncio.to_thread(old.close)
@@ -229,6 +230,7 @@ class Services:
             logger.warning("KV of deleted conversations may be left: %s", error)
 
     def _forget_soon(self, conversation_id: str) -> None:
+        self.prospects.forget(conversation_id)
         task = asyncio.ensure_future(self._forget(conversation_id))
         self._forgetting.add(task)
         task.add_done_callback(self._forgetting.discard)

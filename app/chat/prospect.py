@@ -72,8 +72,10 @@ class Prospects:
     def __init__(self, conversations: Conversations, model: Callable[[], ChatModel | None]) -> None:
         self._conversations = conversations
         self._model = model
-        self._rows: dict[str, asyncio.Task[NDArray[np.float32]]] = {}
-        self._vocabulary: tuple[ChatModel, SamplingVocabulary] | None = None
+        self._rows: dict[tuple[str, str], asyncio.Task[NDArray[np.float32]]] = {}
+        self._vocabulary: SamplingVocabulary | None = None
+        self._of: ChatModel | None = None
+        """Whose rows and vocabulary these are."""
 
     async def look(
         self,
@@ -95,8 +97,8 @@ class Prospects:
         held = left_out_before(shown)
         draft = Draft(model, conversation, path, None if path else SAMPLE)
         prompt = await draft.token_ids(held.first_id, held.summary)
-        row = await self._row(model, conversation.conversation_id, prompt)
         vocabulary = self._vocabulary_of(model)
+        row = await self._row(model, conversation.conversation_id, prompt)
         # By chance it would be another picture each time.
         steady = replace(params, seed=params.seed or 0)
         distributions = await asyncio.to_thread(_explained, row, steady, vocabulary, prompt)
@@ -106,6 +108,16 @@ class Prospects:
             is_sample=not path,
             has_form=conversation.answer_form is not None,
         )
+
+    def forget(self, conversation_id: str) -> None:
+        """The conversation was deleted."""
+        for key in [key for key in self._rows if key[0] == conversation_id]:
+            del self._rows[key]
+
+    def forget_all(self) -> None:
+        """The model goes: what holds a part of it would keep its memory."""
+        self._rows.clear()
+        self._of = self._vocabulary = None
 
     async def _asked(
         self, conversation_id: str | None, system_prompt: str, examples: Sequence[Example]
@@ -127,7 +139,7 @@ class Prospects:
     async def _row(
         self, model: ChatModel, conversation_id: str, prompt: list[int]
     ) -> NDArray[np.float32]:
-        key = f"{id(model)} {digest_of(prompt)}"
+        key = conversation_id, digest_of(prompt)
         task = self._rows.pop(key, None)
         if task is None or (task.done() and (task.cancelled() or task.exception())):
             task = asyncio.create_task(_read(model, conversation_id, prompt))
@@ -138,9 +150,10 @@ class Prospects:
         return await asyncio.shield(task)
 
     def _vocabulary_of(self, model: ChatModel) -> SamplingVocabulary:
-        if self._vocabulary is None or self._vocabulary[0] is not model:
-            self._vocabulary = model, SamplingVocabulary(model.loaded.tokenizer)
-        return self._vocabulary[1]
+        if self._vocabulary is None or self._of is not model:
+            self.forget_all()
+            self._of, self._vocabulary = model, SamplingVocabulary(model.loaded.tokenizer)
+        return self._vocabulary
 
 
 async def _read(model: ChatModel, conversation_id: str, prompt: list[int]) -> NDArray[np.float32]:

@@ -54,6 +54,8 @@ class Presets:
     def get(self, name: str) -> Preset:
         """Raises UsageError for a name that there is not."""
         found = _find(self.all(), name)
+        if found is None and name.casefold() == MODELS_OWN.casefold():
+            raise UsageError("The file of this model recommends nothing: choose another preset.")
         if found is None:
             names = ", ".join(each.name for each in self.all())
             raise UsageError(f"There is no preset {name[:LONGEST_NAME]!r}; there are {names}.")

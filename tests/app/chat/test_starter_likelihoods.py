@@ -1,5 +1,6 @@
 """With the starter model: what is told of an answer, what may come next, and going on elsewhere."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -91,6 +92,29 @@ async def test_another_choice_of_controls_computes_nothing_again(place: Home) ->
     # Looking leaves nothing behind, and hinders no answer.
     again = await place.session.plan_again(answer.conversation_id)
     assert (await place.answer(again)).content == answer.content
+
+
+async def test_looking_ahead_waits_for_an_answer_that_is_written(place: Home) -> None:
+    made = await place.conversations.create()
+    writing = await place.session.plan_reply(made.conversation_id, "Tell me about the sea.")
+    replying = asyncio.create_task(place.session.reply(writing))
+    while not writing.message.content:
+        await asyncio.sleep(0.001)
+    prospect = await place.prospects.look(None, GREEDY)
+    assert writing.is_over and prospect.is_sample
+    await replying
+    assert writing.message.content == (await place.answered("Tell me about the sea.")).content
+
+
+async def test_what_is_gone_is_forgotten(place: Home) -> None:
+    answer = await place.answered("Name a colour.")
+    await place.prospects.look(answer.conversation_id, GREEDY)
+    await place.prospects.look(None, GREEDY)
+    assert len(place.prospects._rows) == 2
+    place.prospects.forget(answer.conversation_id)
+    assert len(place.prospects._rows) == 1
+    place.prospects.forget_all()
+    assert (place.prospects._rows, place.prospects._vocabulary) == ({}, None)
 
 
 async def test_a_new_conversation_has_a_sample_with_its_own_beginning(place: Home) -> None:

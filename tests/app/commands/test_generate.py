@@ -108,7 +108,7 @@ async def test_a_preset_that_there_is_not_is_refused_with_those_there_are(
     with pytest.raises(UsageError, match="no preset 'wild'; there are Precise, Balanced, Creative"):
         await generate(services, preset="wild")
     assert services.loaded_model is None
-    with pytest.raises(UsageError, match="no preset"):
+    with pytest.raises(UsageError, match="recommends nothing"):
         await generate(services, preset="model's own")
 
 

@@ -81,6 +81,11 @@ def test_a_deleted_one_is_gone(presets: Presets) -> None:
         presets.get("Hot")
 
 
+def test_a_model_that_recommends_nothing_says_so(presets: Presets) -> None:
+    with pytest.raises(UsageError, match="this model recommends nothing"):
+        presets.get("Model's own")
+
+
 def test_what_the_model_recommends_is_offered(path: Path) -> None:
     presets = Presets(path, lambda: {"temp": "0.6"})
     assert presets.get("model's own").params.temperature == 0.6

@@ -701,6 +701,8 @@ async def test_the_settings_keep_their_heading_and_close_with_escape(
     button = tab.page.get_by_role("button", name="Settings", exact=True)
     await button.click()
     panel, heading = tab.page.locator("#right"), tab.page.locator("#settings_heading")
+    # The panel has slid in when something in it can be clicked.
+    await tab.page.get_by_label("Top-k", exact=True).first.click()
     before = await heading.bounding_box()
     await tab.page.get_by_label("Seed", exact=True).scroll_into_view_if_needed()
     assert await heading.bounding_box() == before
