@@ -42,6 +42,11 @@ class Paths:
         return self.data / "settings.json"
 
     @property
+    def presets(self) -> Path:
+        """The saved presets; may be missing."""
+        return self.data / "presets.json"
+
+    @property
     def grammars(self) -> Path:
         """Forms for answers that the user has made; may be missing."""
         return self.data / "grammars"

@@ -8,6 +8,7 @@ Nothing is opened before it is asked for, so that a command pays only for what i
 
 import asyncio
 import logging
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -18,6 +19,7 @@ from app.chat.chat_model import ChatModel, load_chat_model
 from app.chat.forms import Forms
 from app.chat.idle import IdleWork
 from app.chat.jobs import Jobs
+from app.chat.prospect import Prospects
 from app.chat.session import ChatSession
 from app.chat.sight import Sights
 from app.history.conversations import Conversations
@@ -27,6 +29,7 @@ from app.memory import Memory, memory_of
 from app.models.local import find_model
 from app.models.starter import starter_model
 from app.paths import Paths
+from app.presets.store import Presets
 from app.settings import Settings, load_settings, save_settings
 from engine.config import EngineConfig
 from engine.errors import HistoryError, InglenookError, ModelNotFound, UsageError
@@ -84,6 +87,18 @@ class Services:
     @cached_property
     def sights(self) -> Sights:
         return Sights(self.conversations, lambda: self.loaded_model, lambda: self.settings)
+
+    @cached_property
+    def prospects(self) -> Prospects:
+        return Prospects(self.conversations, lambda: self.loaded_model)
+
+    @cached_property
+    def presets(self) -> Presets:
+        return Presets(self.paths.presets, self._recommended)
+
+    def _recommended(self) -> Mapping[str, str]:
+        model = self.loaded_model
+        return {} if model is None else model.loaded.info.sampling
 
     @cached_property
     def forms(self) -> Forms:
@@ -183,6 +198,7 @@ class Services:
         await self.chat_model()
 
     async def _reload(self, old: ChatModel | None) -> ChatModel:
+        self.prospects.forget_all()
         if old is not None:
             # First of all: the memory of two would not fit.
             await asyncio.to_thread(old.close)
@@ -214,6 +230,7 @@ class Services:
             logger.warning("KV of deleted conversations may be left: %s", error)
 
     def _forget_soon(self, conversation_id: str) -> None:
+        self.prospects.forget(conversation_id)
         task = asyncio.ensure_future(self._forget(conversation_id))
         self._forgetting.add(task)
         task.add_done_callback(self._forgetting.discard)

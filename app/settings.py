@@ -6,9 +6,10 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+from app.chat.example import Example, examples_from_json
 from app.private_file import write_private
 from engine.config import DEFAULT_KV_DISK_BYTES, EngineConfig
-from engine.errors import HomeError, InvalidParams
+from engine.errors import HomeError, UsageError
 from engine.sampling_params import SamplingParams, with_changes
 
 WHOLE = ("max_batch_tokens", "kv_disk_bytes")
@@ -21,7 +22,8 @@ class Settings:
     `model` is a path to a GGUF file, or empty for the starter model; `context_tokens` None lets
     the engine choose. `reproducible`: a chat's answer does not depend on what was held, at the
     price of being computed alone. `automatic_titles`: the model names new conversations; the
-    starter model never does, since it names them badly. `threads`, `max_batch_tokens`, `kv_type`,
+    starter model never does, since it names them badly. `show_likelihoods`: answers are stored with
+    how likely each token was. `threads`, `max_batch_tokens`, `kv_type`,
     `kv_ram_bytes` and `kv_disk_bytes` are those of `EngineConfig`.
     """
 
@@ -34,6 +36,8 @@ class Settings:
     kv_disk_bytes: int = DEFAULT_KV_DISK_BYTES
     default_system_prompt: str = "You are a helpful assistant."
     default_sampling: Mapping[str, Any] = field(default_factory=dict)
+    default_examples: tuple[Example, ...] = ()
+    show_likelihoods: bool = False
     reproducible: bool = False
     automatic_titles: bool = True
 
@@ -71,7 +75,7 @@ def load_settings(path: Path) -> Settings:
         raise _damaged(path, error) from error
     try:
         return _from_json(json.loads(text))
-    except (ValueError, TypeError, RecursionError, InvalidParams) as error:
+    except (ValueError, TypeError, RecursionError, UsageError) as error:
         raise _damaged(path, error) from error
 
 
@@ -87,12 +91,15 @@ def save_settings(path: Path, settings: Settings) -> None:
 
 
 def _from_json(values: object) -> Settings:
-    """Raises ValueError, TypeError or InvalidParams for what would fail later on."""
+    """Raises ValueError, TypeError or UsageError for what would fail later on."""
     if not isinstance(values, dict):
         raise ValueError("they are no JSON object")
     known = {item.name for item in fields(Settings)}
     # A newer version may have written more; what it wrote is not ours to judge.
-    settings = Settings(**{name: value for name, value in values.items() if name in known})
+    given = {name: value for name, value in values.items() if name in known}
+    if "default_examples" in given:
+        given["default_examples"] = examples_from_json(given["default_examples"])
+    settings = Settings(**given)
     optional = ("context_tokens", "threads", "kv_ram_bytes")
     for name, is_right in (
         ("model", isinstance(settings.model, str)),
@@ -103,6 +110,7 @@ def _from_json(values: object) -> Settings:
         ("default_sampling", isinstance(settings.default_sampling, dict)),
         ("reproducible", isinstance(settings.reproducible, bool)),
         ("automatic_titles", isinstance(settings.automatic_titles, bool)),
+        ("show_likelihoods", isinstance(settings.show_likelihoods, bool)),
     ):
         if not is_right:
             raise ValueError(f"{name} is of the wrong kind")

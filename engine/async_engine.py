@@ -24,10 +24,11 @@ from time import perf_counter
 from typing import Self
 
 from engine.engine import Engine, RequestFailure
-from engine.errors import EngineDead, InglenookError, InvalidParams, PromptTooLong, UsageError
+from engine.errors import EngineDead, InglenookError, PromptTooLong, UsageError
 from engine.guided.answer import Guidance
 from engine.kv.store import KVUsage
 from engine.request import IN_FRONT, Request, RequestOptions, RequestOutput
+from engine.sampling.checks import check_vocabulary
 from engine.sampling_params import SamplingParams
 
 logger = logging.getLogger(__name__)
@@ -186,23 +187,26 @@ class AsyncEngine:
         params: SamplingParams,
         options: RequestOptions = IN_FRONT,
         guidance: Guidance | None = None,
+        beginning: Sequence[int] = (),
     ) -> OutputStream:
-        """Queue a request. Raises PromptTooLong or UsageError before anything is queued."""
+        """Queue a request, whose answer has these tokens as its `beginning`; its outputs have
+        them, too. Raises PromptTooLong or UsageError before anything is queued."""
         if not prompt:
             raise UsageError("There is nothing to answer: the prompt is empty.")
-        if len(prompt) >= self.max_request_tokens:
-            raise PromptTooLong(len(prompt), self.max_request_tokens)
-        if not 0 <= min(prompt) <= max(prompt) < self._engine.num_vocabulary:
+        known = [*prompt, *beginning]
+        if len(known) >= self.max_request_tokens:
+            raise PromptTooLong(len(known), self.max_request_tokens)
+        if not 0 <= min(known) <= max(known) < self._engine.num_vocabulary:
             raise UsageError("The prompt has tokens of another model: send the message again.")
-        unknown = [each for each, _ in params.logit_bias if each >= self._engine.num_vocabulary]
-        if unknown:
-            raise InvalidParams(
-                f"logit_bias names token {unknown[0]:,}, and this model has"
-                f" {self._engine.num_vocabulary:,} tokens: name an id below that."
-            )
+        check_vocabulary(params.logit_bias, self._engine.num_vocabulary)
         if guidance is not None and params.ignore_eos:
             raise UsageError("An answer in a given form ends with it: leave ignore_eos out.")
-        request = Request(list(prompt), params, options, guidance)
+        if beginning and len(beginning) >= params.max_tokens:
+            raise UsageError(
+                f"This answer begins with {len(beginning):,} tokens, and it may have"
+                f" {params.max_tokens:,}: allow it more."
+            )
+        request = Request(list(prompt), params, options, guidance, tuple(beginning))
         stream = OutputStream(self, request.request_id)
         self._inbox.put(Submit(request, stream))
         if self._death is not None:

@@ -134,12 +134,13 @@ class _Search:
 
     async def _candidates(self, beam: Beam) -> Sequence[TokenLogprob]:
         """What may come next; nothing when its form cannot be kept to any more."""
-        options = replace(self._options, num_begun=len(beam.token_ids))
+        options = self._options
         if beam.token_ids:
             # Nobody comes back for a beam, so it is not kept as part of anybody's conversation.
             options = replace(options, belonging=NOBODY)
-        prompt = [*self._prompt, *beam.token_ids]
-        with self._engine.submit(prompt, self._params, options, self._guidance) as stream:
+        with self._engine.submit(
+            self._prompt, self._params, options, self._guidance, beam.token_ids
+        ) as stream:
             *_, last = [output async for output in stream]
         assert last.timings is not None
         if self._first is None:

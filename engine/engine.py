@@ -239,12 +239,8 @@ class Engine:
         """
         request = item.request
         generation = self._generations[request.request_id]
-        if request.options.is_preparation:
-            output = generation.finish(Ending(FinishReason.STOP, name="prepared"))
-            self._leave(request)
-            return output
-        if request.options.num_candidates:
-            return self._look_ahead(generation, rows[0])
+        if request.options.ends_when_read:
+            return self._end_of_reading(generation, rows[0])
         computed, num_right = item.token_ids, item.num_known
         ending = generation.ending
         while ending is None and request.num_tokens - item.start == num_right:
@@ -271,9 +267,10 @@ class Engine:
         self._leave(request)
         return output
 
-    def _look_ahead(
+    def _end_of_reading(
         self, generation: Generation, row: NDArray[np.float32]
     ) -> RequestOutput | RequestFailure:
+        """The prompt is read, and nothing is written after it."""
         request = generation.request
         try:
             output = generation.look_ahead(row, self._sampler)

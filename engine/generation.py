@@ -1,7 +1,6 @@
 """What the engine keeps beside a request: its text, its times, and when it must end."""
 
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from time import perf_counter
 
@@ -40,6 +39,7 @@ class Ending:
     name: str = ""
 
 
+PREPARED = Ending(FinishReason.STOP, name="prepared")
 LOOP = Ending(FinishReason.LENGTH, LOOP_NOTICE, "loop")
 
 
@@ -72,19 +72,27 @@ class Generation:
         self._choices: list[TokenChoice] = []
         self._choice: TokenChoice | None = None
         self._num_forced = self._num_drafted = self._num_accepted = 0
-        self.ending = self._begin_form()
+        self._failure: GrammarFailed | None = None
+        self.ending = self._begin()
         """Why it is over before its first token is chosen: its form leaves no choice at all."""
 
-    def _begin_form(self) -> Ending | None:
-        """What every answer of this form begins with is read with the prompt."""
-        if self._guided is None:
+    def _begin(self) -> Ending | None:
+        """Take the beginning that was given, and what every answer of this form begins with: that
+        is read with the prompt."""
+        try:
+            if self.request.options.num_candidates:
+                # Nobody reads it.
+                self.request.token_ids.extend(self.request.beginning)
+                if self._guided is not None:
+                    self._guided.begin(self.request.beginning)
+                return None
+            for token_id in self.request.beginning:
+                # Whether it could end here does not count: it goes on.
+                self._append(token_id)
+            return self._take_forced() if self._num_left > 1 else None
+        except GrammarFailed as error:
+            self._failure = error
             return None
-        # Else the first step says what is wrong.
-        with suppress(GrammarFailed):
-            self._guided.begin(self.request.token_ids[self.request.answer_start :])
-            if self._num_left > 1:
-                return self._take_forced()
-        return None
 
     def note_scheduled(self) -> None:
         if self._scheduled is None:
@@ -99,6 +107,8 @@ class Generation:
     def pick(self, row: NDArray[np.float32], sampler: Sampler) -> int:
         """The next token from a row of logits. Raises EngineError."""
         guided, request = self._guided, self.request
+        if self._failure is not None:
+            raise self._failure
         if guided is None:
             token_id = sampler.sample_row(row, request)
             self._note_choice(row, token_id, sampler)
@@ -121,10 +131,17 @@ class Generation:
         return token_id
 
     def look_ahead(self, row: NDArray[np.float32], sampler: Sampler) -> RequestOutput:
-        """The last output of a request that wants candidates. Raises EngineError."""
-        request = self.request
+        """The last output of a request that ends when its prompt is read. Raises EngineError."""
+        request, options = self.request, self.request.options
+        if options.shows_logits:
+            logits = sampler.usable(row, request).copy()
+            return replace(self.finish(PREPARED), logits=logits)
+        if not options.num_candidates:
+            return self.finish(PREPARED)
+        if self._failure is not None:
+            raise self._failure
         allowed = None if self._guided is None else self._guided.allowed(row, self._num_left)
-        best = sampler.likeliest(row, request, request.options.num_candidates, allowed)
+        best = sampler.likeliest(row, request, options.num_candidates, allowed)
         self._first_token = self._last_token = perf_counter()
         self._choices.append(TokenChoice(best[0], tuple(best)))
         return self.finish(Ending(FinishReason.STOP, name="candidates"))
@@ -222,7 +239,7 @@ class Generation:
         """How many tokens the answer may still get."""
         request = self.request
         return min(
-            request.params.max_tokens - request.num_answer_tokens,
+            request.params.max_tokens - request.num_output_tokens,
             self._max_tokens - request.num_tokens,
         )
 
@@ -258,7 +275,7 @@ class Generation:
         request, params = self.request, self.request.params
         if self._detokenizer.stopped:
             return Ending(FinishReason.STOP, name="stop_text")
-        if request.num_answer_tokens >= params.max_tokens:
+        if request.num_output_tokens >= params.max_tokens:
             return Ending(FinishReason.LENGTH, name="max_tokens")
         if request.num_tokens >= self._max_tokens:
             notice = CONTEXT_FULL_NOTICE.format(max_tokens=self._max_tokens)
@@ -285,7 +302,8 @@ class Generation:
         request = self.request
         scheduled = self._scheduled or perf_counter()
         first = self._first_token or self._last_token
-        num_written = request.num_output_tokens
+        num_begun = min(len(request.beginning), request.num_output_tokens)
+        num_written = request.num_output_tokens - num_begun
         num_held = request.num_cached_tokens + request.num_restored_tokens
         num_prefilled = self._num_prompt_tokens_read - num_held
         return Timings(
@@ -295,6 +313,7 @@ class Generation:
             restored_from=self._restored_from,
             restore_ms=request.restore_ms,
             is_reproducible=request.options.is_reproducible,
+            begun_tokens=num_begun,
             forced_tokens=self._num_forced,
             drafted_tokens=self._num_drafted,
             accepted_tokens=self._num_accepted,

@@ -10,7 +10,8 @@ class Timings:
 
     `cached_tokens` of the prompt were in the cells of the model, `restored_tokens` came back from
     the store (`restored_from`: "ram", "disk" when some came from there, or empty) in `restore_ms`,
-    `prefilled_tokens` were computed. Of the answer `forced_tokens` were what its form leaves no
+    `prefilled_tokens` were computed. `begun_tokens` were given as the answer's beginning, and are
+    not among its `completion_tokens`. Of the answer `forced_tokens` were what its form leaves no
     choice about, read together; and `accepted_tokens` of `drafted_tokens` that were guessed were
     what came. `finish` is the engine's own word for the end.
     `is_reproducible`: the same prompt would give the same text again.
@@ -21,6 +22,7 @@ class Timings:
     restored_tokens: int = 0
     restored_from: str = ""
     restore_ms: float = 0.0
+    begun_tokens: int = 0
     forced_tokens: int = 0
     drafted_tokens: int = 0
     accepted_tokens: int = 0

@@ -4,6 +4,9 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from itertools import count
 
+import numpy as np
+from numpy.typing import NDArray
+
 from engine.guided.answer import Guidance
 from engine.kv.segment import NOBODY, Belonging
 from engine.logprobs import TokenChoice
@@ -60,11 +63,16 @@ class RequestOptions:
     num_logprobs: int | None = None
     """Each output says how likely its tokens were, and so many alternatives of each. Then no token
     comes without having been looked at."""
-    num_begun: int = 0
-    """So many of the last tokens of its prompt are the beginning of its answer."""
     num_candidates: int = 0
     """It ends when its prompt is read, with so many of the tokens that may come next: its last
     output has one choice, of which they are the alternatives."""
+
+    shows_logits: bool = False
+    """It ends when its prompt is read, and its last output has the logits of what comes next."""
+
+    @property
+    def ends_when_read(self) -> bool:
+        return self.is_preparation or self.shows_logits or self.num_candidates > 0
 
     @property
     def is_in_background(self) -> bool:
@@ -94,6 +102,8 @@ class Request:
     options: RequestOptions = IN_FRONT
     guidance: Guidance | None = None
     """The form of its answer, or none."""
+    beginning: tuple[int, ...] = ()
+    """The tokens that its answer begins with, which nobody draws."""
     request_id: int = field(default_factory=lambda: next(_request_ids))
     status: RequestStatus = RequestStatus.WAITING
     sequence_id: int | None = None
@@ -126,16 +136,6 @@ class Request:
         return len(self.token_ids)
 
     @property
-    def answer_start(self) -> int:
-        """Where its answer begins, which may be within the prompt."""
-        return self.num_prompt_tokens - self.options.num_begun
-
-    @property
-    def num_answer_tokens(self) -> int:
-        """With those that were begun."""
-        return len(self.token_ids) - self.answer_start
-
-    @property
     def num_output_tokens(self) -> int:
         return len(self.token_ids) - self.num_prompt_tokens
 
@@ -165,7 +165,8 @@ class RequestOutput:
     `token_ids` are the generated ids since the previous output, without an end token; their text
     may come later than they do, when a character or a possible stop text is incomplete.
     `num_prompt_tokens_read` grows while the prompt is read. `choices` stand beside `token_ids`
-    where the request asks for them.
+    where the request asks for them. `logits` `[num_tokens_of_vocabulary]` are a copy, as a sampler
+    gets them.
     """
 
     request_id: int
@@ -176,3 +177,4 @@ class RequestOutput:
     finish_reason: FinishReason | None = None
     timings: Timings | None = None
     notice: str = ""
+    logits: NDArray[np.float32] | None = field(default=None, compare=False)

@@ -188,6 +188,15 @@ def with_changes(params: SamplingParams, changes: Mapping[str, Any]) -> Sampling
     return replace(params, **values)
 
 
+def changes_between(params: SamplingParams, wanted: SamplingParams) -> dict[str, Any]:
+    """What `with_changes` needs to make `wanted` of `params`, as JSON has it."""
+    return {
+        field.name: _as_json(value)
+        for field in fields(SamplingParams)
+        if (value := getattr(wanted, field.name)) != getattr(params, field.name)
+    }
+
+
 def for_answer(params: SamplingParams, number: int) -> SamplingParams:
     """For one of several answers to the same prompt: the seed, if there is one, goes up by the
     answer's number, from 0."""
@@ -202,6 +211,11 @@ def _order_called(name: str) -> tuple[str, ...]:
             f"There is no order {shown(name)!r}: give {', '.join(ORDERS)}, or a list of samplers."
         )
     return ORDERS[name]
+
+
+def _as_json(value: Any) -> Any:
+    """Tuples as lists, in depth."""
+    return [_as_json(each) for each in value] if isinstance(value, tuple) else value
 
 
 def _pairs_of(biases: object) -> tuple[tuple[Any, Any], ...]:

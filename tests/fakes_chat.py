@@ -4,17 +4,22 @@ import asyncio
 from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from app.chat.answer_form import MadeIn
 from app.chat.chat_model import ChatModel
+from app.chat.example import Example
 from app.chat.forms import Forms
 from app.chat.message import Message, MessageState, Role
-from app.chat.sight import Sight
+from app.chat.prospect import Likely, Prospect, Step
+from app.chat.sight import Beginning, Sight
 from app.history.conversations import Conversations
 from app.history.database import Database
+from app.presets.store import Presets
 from app.settings import Settings
 from engine.errors import PromptTooLong, UsageError
 from engine.metrics import Timings
+from engine.sampling_params import SamplingParams
 from tests.fakes_model import FakeEngine, fake_chat_model
 
 TIMINGS = Timings(
@@ -78,6 +83,7 @@ class FakeJobs:
     def __init__(self, conversations: Conversations) -> None:
         self.script = Script()
         self._conversations = conversations
+        self.continued: list[tuple[str, int, int]] = []
         self._running: dict[str, FakeJob] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -99,6 +105,12 @@ class FakeJobs:
         return self._start(
             await self._conversations.begin_answer(conversation_id, answered.message_id, form)
         )
+
+    async def continue_from(
+        self, conversation_id: str, answer_id: str, place: int, token_id: int
+    ) -> FakeJob:
+        self.continued.append((answer_id, place, token_id))
+        return await self.regenerate(conversation_id)
 
     def stop(self, conversation_id: str) -> None:
         if job := self._running.get(conversation_id):
@@ -141,11 +153,32 @@ class FakeJobs:
 class FakeSights:
     """Nothing can be said of a model that is not there."""
 
-    async def fill(self, conversation_id: str | None, typed: str) -> None:
+    async def fill(
+        self, conversation_id: str | None, typed: str, begun: Beginning | None = None
+    ) -> None:
         return None
 
     async def saw(self, answer_id: str) -> Sight:
         raise UsageError("The model is not loaded yet: ask again in a moment.")
+
+
+class FakeProspects:
+    """Two tokens, whose chances are those of the temperature."""
+
+    async def look(
+        self,
+        conversation_id: str | None,
+        params: SamplingParams,
+        system_prompt: str = "",
+        examples: Sequence[Example] = (),
+    ) -> Prospect:
+        p = min(0.9, params.temperature / 2)
+        return Prospect(
+            steps=(Step("model", 3, 0.1), Step("temperature", 2, 0.0)),
+            tokens=(Likely(1, " <b>", False, (0.6, 1 - p)), Likely(2, "<|end|>", True, (0.3, p))),
+            is_sample=conversation_id is None,
+            has_form=False,
+        )
 
 
 class FakeServices:
@@ -159,6 +192,8 @@ class FakeServices:
         self.chat_model = fake_chat_model(FakeEngine())
         self.grammars = folder / "grammars"
         self.forms = Forms(self.grammars, self._model)
+        self.prospects = FakeProspects()
+        self.presets = Presets(folder / "presets.json")
         self.memory = None
         self.settings = Settings(default_system_prompt="You are a helpful assistant.")
         self.model_name = "SmolLM2 135M Instruct"
@@ -191,6 +226,7 @@ class FakeServices:
         notice: str = "",
         made_in: MadeIn | None = None,
         finish_reason: str = "stop",
+        **more: Any,
     ) -> None:
         """Store these as messages of the user and of the model in turn."""
         for text, reply in zip(texts[::2], texts[1::2], strict=True):
@@ -205,5 +241,6 @@ class FakeServices:
                     made_in=made_in,
                     finish_reason=finish_reason,
                     timings=TIMINGS.as_json(),
+                    **more,
                 )
             )

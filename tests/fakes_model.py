@@ -43,6 +43,7 @@ class FakeStream:
         self.is_over = False
         self.is_aborted = False
         self.guidance: Guidance | None = None
+        self.beginning: tuple[int, ...] = ()
         self._outputs: asyncio.Queue[RequestOutput | InglenookError] = asyncio.Queue()
 
     # For the test
@@ -159,6 +160,7 @@ class FakeEngine:
         params: SamplingParams,
         options: RequestOptions = RequestOptions(),  # noqa: B008 - a frozen value
         guidance: Guidance | None = None,
+        beginning: Sequence[int] = (),
     ) -> FakeStream:
         if len(prompt) >= self.max_request_tokens:
             raise PromptTooLong(len(prompt), self.max_request_tokens)
@@ -166,6 +168,9 @@ class FakeEngine:
             raise EngineDead("The engine has stopped: restart the app.")
         stream = FakeStream(prompt, params, options, self.num_cached(prompt), self._leave)
         stream.guidance = guidance
+        stream.beginning = tuple(beginning)
+        if beginning:
+            stream.write(bytes(beginning).decode())
         if options.is_in_background:
             self.background.append(stream)
             script = "" if options.is_preparation else self.background_script

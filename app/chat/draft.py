@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from app.chat.answer_form import AnswerForm
 from app.chat.chat_model import ChatModel
 from app.chat.context import Piece, Pieces, scaled
+from app.chat.example import Example
 from app.chat.message import Conversation, Message, Role
 from app.chat.turns import Turn
 from app.chat.wishes import Wishes
@@ -31,9 +32,11 @@ class Draft:
     text: str | None = None
 
     def lead(self, summary: str) -> list[Turn]:
-        """What stands before the first turn that is sent, beside the system prompt."""
-        pinned = [Turn.of(message) for message in self._pinned]
-        return [*pinned, Turn(Role.SYSTEM, SUMMARY_LEAD + summary)] if summary else pinned
+        """What stands before the first turn that is sent, beside the system prompt. The examples
+        come before a summary, which is another one from time to time: they need not be read again.
+        """
+        lead = [*map(Turn.of, self._pinned), *turns_of(self.conversation.examples)]
+        return [*lead, Turn(Role.SYSTEM, SUMMARY_LEAD + summary)] if summary else lead
 
     async def encode(self, turns: Sequence[Turn]) -> list[int]:
         conversation = self.conversation
@@ -50,8 +53,9 @@ class Draft:
     async def pieces(self, num_tokens: int, first_id: str) -> Pieces:
         """Everything in pieces, if the prompt from `first_id` has `num_tokens`."""
         tokenizer = self.model.loaded.tokenizer
-        texts = [self.conversation.system_prompt, "" if self.text is None else self.text]
-        sizes, (num_fixed, num_new) = await asyncio.to_thread(
+        lead = [turn.content for turn in turns_of(self.conversation.examples)]
+        texts = ["" if self.text is None else self.text, self.conversation.system_prompt, *lead]
+        sizes, (num_new, *fixed) = await asyncio.to_thread(
             _sizes_of, tokenizer, [*self._pinned, *self._said], texts
         )
         bounds = [place for place, one in enumerate(self._said) if one.role is Role.USER]
@@ -62,7 +66,7 @@ class Draft:
         ]
         if self.text is not None:
             groups.append((NEWEST, num_new + MARKS_AROUND_MESSAGE))
-        num_fixed += sum(sizes[:pinned])
+        num_fixed = sum(fixed) + MARKS_AROUND_MESSAGE * len(lead) + sum(sizes[:pinned])
         first = next((n for n, (each, _) in enumerate(groups) if each == first_id), 0)
         # The part that was sent is known exactly, the rest by the same measure.
         sent = sum(size for _, size in groups[first:])
@@ -142,6 +146,14 @@ class Draft:
             return ()
         places = (n for n, one in enumerate(self._said) if one.message_id == first_id)
         return self._said[next(places, 0) :]
+
+
+def turns_of(examples: Sequence[Example]) -> list[Turn]:
+    """As the model is shown them."""
+    turns: list[Turn] = []
+    for example in examples:
+        turns += Turn(Role.USER, example.user), Turn(Role.ASSISTANT, example.assistant)
+    return turns
 
 
 def _sizes_of(

@@ -108,7 +108,8 @@ class IdleWork:
     async def _name(self, writing: Writing) -> None:
         """Let the model name the conversation after its first answer, if nobody else has."""
         question, answer = writing.question, writing.message
-        is_first = sum(turn.role is Role.USER for turn in question.path) == 1
+        num_said = sum(turn.role is Role.USER for turn in question.path) - len(question.examples)
+        is_first = num_said == 1
         if not (is_first and answer.state is MessageState.DONE and self._gives_titles()):
             return
         conversation_id = answer.conversation_id

@@ -93,6 +93,15 @@ class Jobs:
         """Start another answer to the last message of the user."""
         return await self._start(conversation_id, lambda: self._session.plan_again(conversation_id))
 
+    async def continue_from(
+        self, conversation_id: str, answer_id: str, place: int, token_id: int
+    ) -> Job:
+        """Start another answer, which goes its own way from a token of an old one on."""
+        return await self._start(
+            conversation_id,
+            lambda: self._session.plan_continued(conversation_id, answer_id, place, token_id),
+        )
+
     def stop(self, conversation_id: str) -> None:
         """End the running answer and keep what it says so far. Harmless when there is none."""
         job = self._jobs.get(conversation_id)

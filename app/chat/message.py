@@ -6,6 +6,8 @@ from enum import Enum
 from typing import Any
 
 from app.chat.answer_form import AnswerForm, MadeIn, Outcome
+from app.chat.example import Example
+from app.chat.likelihoods import Likelihoods
 
 
 class Role(Enum):
@@ -62,7 +64,8 @@ class Message:
     `token_ids` are the ids the model generated (without its end token), so that they are never
     tokenized again; they spell thinking and content as the model wrote them.
     `timings` is `engine.metrics.Timings.as_json()` of a finished answer. `made_in` is the form
-    that an answer was asked for in.
+    that an answer was asked for in. `likelihoods` tell of each of `token_ids` how likely it was,
+    where that was asked for.
     """
 
     message_id: str
@@ -80,6 +83,7 @@ class Message:
     timings: Mapping[str, Any] = field(default_factory=dict)
     seen: Seen = Seen()
     made_in: MadeIn | None = None
+    likelihoods: Likelihoods | None = None
 
     @property
     def outcome(self) -> Outcome | None:
@@ -100,7 +104,8 @@ class Conversation:
     `active_leaf_id` is the newest message of the branch that is shown. `sampling` holds only the
     controls the user changed here (names of `SamplingParams`). `created_at` is also the
     conversation's frozen clock: a template that asks for today's date gets this one.
-    `answer_form` is the form of its next answers; None: they are text.
+    `answer_form` is the form of its next answers; None: they are text. `examples` stand before
+    everything that is said in it.
     Times are seconds since the epoch.
     """
 
@@ -113,3 +118,4 @@ class Conversation:
     active_leaf_id: str | None = None
     overflow: Overflow = Overflow.ASK
     answer_form: AnswerForm | None = None
+    examples: tuple[Example, ...] = ()

@@ -18,7 +18,9 @@ from app.chat.answer_form import AnswerForm
 from app.chat.belonging import request_options
 from app.chat.chat_model import ChatModel
 from app.chat.draft import NEWEST, Draft
+from app.chat.example import Example
 from app.chat.guided import MOST_TRIES, Check, Checker
+from app.chat.likelihoods import NUM_ALTERNATIVES, Chosen, Likelihoods, chosen_of
 from app.chat.message import Conversation, Message, MessageState, Role
 from app.chat.prompts import Prompt, make_prompt
 from app.chat.summary import summarise
@@ -28,6 +30,7 @@ from app.settings import Settings
 from engine.async_engine import OutputStream
 from engine.errors import HistoryError, InglenookError, NotFound, UsageError
 from engine.guided.answer import Guidance
+from engine.logprobs import TokenChoice
 from engine.metrics import Timings
 from engine.request import FinishReason, RequestOptions, RequestOutput
 from engine.sampling_params import SamplingParams, with_changes
@@ -53,6 +56,14 @@ class Answer:
     doing: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """The beginning of another answer, which this one goes on from in another way."""
+
+    token_ids: tuple[int, ...]
+    tokens: tuple[Chosen, ...]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
     """Who is to answer, what it reads, how it chooses its words, and in which form it answers.
@@ -67,6 +78,8 @@ class Question:
     system_prompt: str
     clock: float
     form: AnswerForm | None = None
+    begun: Begun | None = None
+    examples: tuple[Example, ...] = ()
 
     @property
     def prompt(self) -> list[int]:
@@ -93,6 +106,7 @@ class Writing:
         self._thinking: list[str] = []
         self._content: list[str] = []
         self._token_ids: list[int] = []
+        self._choices: list[TokenChoice] = []
         self._num_read = 0
         self._is_stopped = False
         self.stream: OutputStream | None = None
@@ -140,6 +154,7 @@ class Writing:
     def add(self, output: RequestOutput) -> None:
         self._num_read = max(self._num_read, output.num_prompt_tokens_read)
         self._token_ids.extend(output.token_ids)
+        self._choices.extend(output.choices)
         if output.text:
             self._add_text(*self._splitter.feed(output.text))
 
@@ -155,6 +170,7 @@ class Writing:
         self._thinking.clear()
         self._content.clear()
         self._token_ids.clear()
+        self._choices.clear()
 
     def finish(self, last: RequestOutput, check: Check | None) -> None:
         """The engine's last output has come, and what `check` says of the answer's form."""
@@ -183,7 +199,19 @@ class Writing:
             finish_reason=finish_reason,
             notice=notice,
             token_ids=tuple(self._token_ids),
+            likelihoods=self._likelihoods(),
             timings={} if timings is None else timings.as_json(),
+        )
+
+    def _likelihoods(self) -> Likelihoods | None:
+        """None when nobody asked for them, or they are not of all tokens."""
+        begun = self.question.begun or Begun((), ())
+        num_told = len(begun.tokens) + len(self._choices)
+        if not self._choices or num_told != len(self._token_ids):
+            return None
+        tokenizer = self.question.model.loaded.tokenizer
+        return Likelihoods.of(
+            [*begun.tokens, *chosen_of(self._choices, tokenizer, begun.token_ids)]
         )
 
     def note(self, notice: str) -> None:
@@ -245,6 +273,34 @@ class ChatSession:
         )
         return Writing(message, question)
 
+    async def plan_continued(
+        self, conversation_id: str, answer_id: str, place: int, token_id: int
+    ) -> Writing:
+        """Another answer, which goes as an old one does up to a token, has an alternative there,
+        and is then continued by the model. It stands beside the old one."""
+        path = await self._conversations.path(answer_id)
+        answer, asked = path[-1], path[:-1]
+        if answer.conversation_id != conversation_id:
+            raise NotFound("This answer is in another conversation.")
+        model = await self._model()
+        begun = _begun(answer, place, token_id, model.name)
+        conversation = replace(
+            await self._conversations.get(conversation_id),
+            answer_form=answer.made_in.form if answer.made_in else None,
+        )
+        question = await self._question(conversation, asked, path)
+        if len(begun.token_ids) >= question.params.max_tokens:
+            raise UsageError(
+                f"This answer would begin with {len(begun.token_ids):,} tokens, and the longest"
+                f" answer has {question.params.max_tokens:,}: allow a longer one in the settings."
+            )
+        # Of all its tokens, or it could not be looked at as a whole.
+        options = replace(question.options, num_logprobs=NUM_ALTERNATIVES)
+        message = await self._conversations.begin_answer(
+            conversation_id, asked[-1].message_id, question.form
+        )
+        return Writing(message, replace(question, begun=begun, options=options))
+
     async def reply(self, writing: Writing) -> None:
         """Write the answer and store it, also when it fails, is stopped or is cancelled."""
         try:
@@ -294,7 +350,10 @@ class ChatSession:
         """Let the model write; the last output."""
         saved = monotonic()
         last: RequestOutput | None = None
-        with self._submit(writing, writing.question.prompt, params, guidance) as stream:
+        begun = writing.question.begun
+        beginning = begun.token_ids if begun else ()
+        prompt = writing.question.prompt
+        with self._submit(writing, prompt, params, guidance, beginning) as stream:
             async for last in stream:
                 writing.add(last)
                 is_due = last.finish_reason is None and monotonic() - saved >= SAVE_INTERVAL_S
@@ -323,10 +382,11 @@ class ChatSession:
         prompt: list[int],
         params: SamplingParams,
         guidance: Guidance | None = None,
+        beginning: Sequence[int] = (),
     ) -> OutputStream:
         question = writing.question
         engine = question.model.loaded.engine
-        stream = engine.submit(prompt, params, question.options, guidance)
+        stream = engine.submit(prompt, params, question.options, guidance, beginning)
         writing.stream = stream
         if writing.is_stopped:
             stream.abort()
@@ -394,9 +454,33 @@ class ChatSession:
             made=await make_prompt(draft, shown, params.max_tokens),
             params=params,
             options=request_options(
-                conversation.conversation_id, is_reproducible=settings.reproducible
+                conversation.conversation_id,
+                is_reproducible=settings.reproducible,
+                num_logprobs=NUM_ALTERNATIVES if settings.show_likelihoods else None,
             ),
             system_prompt=conversation.system_prompt,
             clock=conversation.created_at,
+            examples=conversation.examples,
             form=conversation.answer_form,
         )
+
+
+def _begun(answer: Message, place: int, token_id: int, model_name: str) -> Begun:
+    """The beginning of `answer`, with this token at its `place`. Raises UsageError."""
+    if answer.likelihoods is None:
+        raise UsageError(
+            "Of this answer it is not known what else could have come: switch on in the settings"
+            " that it is shown how sure the model was, and let it answer again."
+        )
+    if answer.model != model_name:
+        raise UsageError(
+            f"This answer was written by {answer.model}, and {model_name} is loaded, which has"
+            " other tokens: load that model to go on from one of them."
+        )
+    tokens = answer.likelihoods.tokens()
+    others = tokens[place].alternatives if 0 <= place < len(tokens) else ()
+    chosen = next((each for each in others if each.token_id == token_id and each.text), None)
+    if chosen is None or token_id == answer.token_ids[place]:
+        raise UsageError("This is no other way to go on from there: choose an alternative.")
+    instead = replace(tokens[place], text=chosen.text, logprob=chosen.logprob)
+    return Begun((*answer.token_ids[:place], token_id), (*tokens[:place], instead))

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from app.chat.chat_model import ChatModel
 from app.chat.context import FULL, prompt_limit
 from app.chat.draft import Draft, message_size
+from app.chat.example import Example
 from app.chat.message import Conversation, Message, Role
 from app.chat.prompts import digest_of, left_out_before
 from app.history.conversations import Conversations
@@ -18,6 +19,10 @@ from engine.tokenizer import Tokenizer
 
 LONGEST_COUNTED = 50_000
 """Characters of a text that is being written; a longer one is measured by its beginning."""
+
+
+Beginning = tuple[str, Sequence[Example]]
+"""A system prompt, and examples."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,8 +86,13 @@ class Sights:
         self._model = model
         self._settings = settings
 
-    async def fill(self, conversation_id: str | None, typed: str) -> Fill | None:
-        """How full it is with what is typed; None: there is no model, or the chat is gone."""
+    async def fill(
+        self, conversation_id: str | None, typed: str, begun: Beginning | None = None
+    ) -> Fill | None:
+        """How full it is with what is typed; None: there is no model, or the chat is gone.
+
+        `begun` is what a new conversation would begin with, if it is not what all do.
+        """
         model = self._model()
         if model is None:
             return None
@@ -90,7 +100,8 @@ class Sights:
         params = settings.sampling
         tokenizer = model.loaded.tokenizer
         if conversation_id is None:
-            num_used = await _counted(model, _new(settings.default_system_prompt), ())
+            usual = settings.default_system_prompt, settings.default_examples
+            num_used = await _counted(model, _new(*(begun or usual)), ())
         else:
             try:
                 conversation = await self._conversations.get(conversation_id)
@@ -150,11 +161,16 @@ async def _counted(model: ChatModel, conversation: Conversation, path: Sequence[
     return len(await draft.token_ids(held.first_id, held.summary))
 
 
-def _new(system_prompt: str) -> Conversation:
+def _new(system_prompt: str, examples: Sequence[Example]) -> Conversation:
     """One that begins now, and is not stored yet."""
     now = time.time()
     return Conversation(
-        conversation_id="", title="", created_at=now, updated_at=now, system_prompt=system_prompt
+        conversation_id="",
+        title="",
+        created_at=now,
+        updated_at=now,
+        system_prompt=system_prompt,
+        examples=tuple(examples),
     )
 
 
@@ -170,8 +186,8 @@ def _doubt(answer: Message, model_name: str, digest: str) -> str:
             f" other tokens; {today}."
         )
     return (
-        "The exact prompt can no longer be built, because the system prompt, the model's file or"
-        f" its chat template has changed since; {today}."
+        "The exact prompt can no longer be built, because the system prompt, the examples, the"
+        f" model's file or its chat template has changed since; {today}."
     )
 
 

@@ -1,14 +1,12 @@
 """`inglenook generate --n-beams`: the best answers by the probability of all their tokens."""
 
-import time
 from typing import Any
 
 from app.chat.beam_answers import FoundAnswer, find_answers, refuse_drawing
 from app.chat.belonging import request_options
-from app.chat.message import Role
-from app.chat.turns import Turn
 from app.commands.console import Console, write_json
 from app.commands.options import Options
+from app.commands.question import question_of
 from app.services import Services
 
 
@@ -16,12 +14,12 @@ async def search_beams(services: Services, options: Options, console: Console) -
     """Write the answers, the best first, or one JSON object."""
     refuse_drawing(options.sampling)
     beams = options.beams()
-    params = options.params(services.settings.sampling)
-    model = await services.chat_model()
-    system = options.system or services.settings.default_system_prompt
-    prompt = await model.prompt([Turn(Role.USER, options.text)], system, time.time())
-    guidance = await model.guidance(options.form())
-    found = await find_answers(model, prompt, beams, params, request_options(), guidance)
+    question = await question_of(services, options)
+    model = question.model
+    guidance = await model.guidance(question.form)
+    found = await find_answers(
+        model, question.prompt, beams, question.params, request_options(), guidance
+    )
     if not options.json:
         for number, answer in enumerate(found.answers, start=1):
             if len(found.answers) > 1:

@@ -1,19 +1,17 @@
 """`inglenook generate`: one answer, stored nowhere."""
 
 import asyncio
-import time
 from typing import Any
 
 from app.chat.belonging import request_options
 from app.chat.chat_model import ChatModel
 from app.chat.guided import Check, Checker
 from app.chat.logprobs import choices_as_json
-from app.chat.message import Role
-from app.chat.turns import Turn
 from app.chat.written import Written, read_whole
 from app.commands.beams import search_beams
 from app.commands.console import Console, write_json
 from app.commands.options import Options
+from app.commands.question import question_of
 from app.services import Services
 from engine.sampling_params import for_answer
 
@@ -23,13 +21,11 @@ async def generate(services: Services, options: Options, console: Console) -> No
     if options.num_beams is not None:
         await search_beams(services, options, console)
         return
-    params = options.params(services.settings.sampling)
-    model = await services.chat_model()
-    system = options.system or services.settings.default_system_prompt
-    prompt = await model.prompt([Turn(Role.USER, options.text)], system, time.time())
+    question = await question_of(services, options)
+    model, prompt, params = question.model, question.prompt, question.params
     # Nobody's words: no KV of them is written to the disk.
     asked = request_options(is_reproducible=options.reproducible, num_logprobs=options.logprobs)
-    guidance = await model.guidance(options.form())
+    guidance = await model.guidance(question.form)
     checker = Checker(guidance)
     results: list[dict[str, Any]] = []
     # One after the other: the prompt is held after the first, and each can be shown as it comes.

@@ -4,9 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from app.presets.preset import Preset
 from engine.guided.grammar import Grammar, GrammarKind
 from engine.sampling.beam import BeamParams, EarlyStopping
-from engine.sampling_params import PRESETS, SamplingParams, with_changes
+from engine.sampling_params import SamplingParams, with_changes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +67,6 @@ class Options:
             num_answers=self.num_answers,
         )
 
-    def params(self, defaults: SamplingParams) -> SamplingParams:
+    def params(self, defaults: SamplingParams, preset: Preset | None = None) -> SamplingParams:
         """The preset or else the saved choices, with the controls that were given."""
-        return with_changes(PRESETS[self.preset] if self.preset else defaults, self.sampling)
+        return with_changes(defaults if preset is None else preset.params, self.sampling)

@@ -13,7 +13,10 @@ BANS = "what may not come"
 
 
 def add_sampling(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--preset", choices=sorted(PRESETS), help="a set of sampling controls")
+    given = ", ".join(PRESETS)
+    parser.add_argument(
+        "--preset", metavar="NAME", help=f"{given}, model's own, or one that was saved"
+    )
     groups = {group: parser.add_argument_group(group.value) for group in Group}
     for control in CONTROLS:
         groups[control.group].add_argument(

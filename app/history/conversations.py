@@ -2,18 +2,20 @@
 
 import time
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 from sqlite_utils import Database as Tables
 
 from app.chat.answer_form import AnswerForm
 from app.chat.belonging import TEMPORARY
+from app.chat.example import Example
 from app.chat.message import Conversation, Message, MessageState, Overflow, Role
 from app.chat.title import first_words
 from app.history.database import Database
 from app.history.rows import (
     conversation_from_row,
+    examples_as_text,
     form_as_text,
     json_text,
     message_from_row,
@@ -72,6 +74,7 @@ class Conversations:
         sampling: Mapping[str, Any] | None = None,
         temporary: bool = False,
         answer_form: AnswerForm | None = None,
+        examples: Sequence[Example] = (),
     ) -> Conversation:
         """A new conversation; a temporary one ends with the process and never reaches the disk."""
         now = self._clock()
@@ -83,6 +86,7 @@ class Conversations:
             system_prompt=system_prompt,
             sampling=dict(sampling or {}),
             answer_form=answer_form,
+            examples=tuple(examples),
         )
 
         def store(tables: Tables) -> Conversation:
@@ -124,6 +128,9 @@ class Conversations:
     async def set_answer_form(self, conversation_id: str, form: AnswerForm | None) -> None:
         """For the answers from the next one on; None: they are text."""
         await self._set(conversation_id, "answer_form", form_as_text(form))
+
+    async def set_examples(self, conversation_id: str, examples: Sequence[Example]) -> None:
+        await self._set(conversation_id, "examples", examples_as_text(examples))
 
     async def delete(self, conversation_id: str) -> None:
         """Hide it; `restore` brings it back, `purge` removes it."""

@@ -121,11 +121,23 @@ def m004_answer_forms(db: Tables) -> None:
     db.execute("alter table message add column made_in text not null default '{}'")
 
 
+def m005_examples(db: Tables) -> None:
+    """What stands before a conversation, to show the model how its answers should be."""
+    db.execute("alter table conversation add column examples text not null default '[]'")
+
+
+def m006_likelihoods(db: Tables) -> None:
+    """How sure the model was of each token of an answer, where that was asked for."""
+    db.execute("alter table message add column likelihoods text not null default ''")
+
+
 MIGRATIONS: tuple[Step, ...] = (
     m001_conversations,
     m002_program_users,
     m003_context,
     m004_answer_forms,
+    m005_examples,
+    m006_likelihoods,
 )
 """A step that was shipped is never edited; a change is a new step at the end."""
 

@@ -1,13 +1,15 @@
 """Rows of the history's tables, and the values they stand for."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 
 from app.chat.answer_form import AnswerForm, MadeIn
+from app.chat.example import Example, examples_as_json, examples_from_json
+from app.chat.likelihoods import Likelihoods
 from app.chat.message import Conversation, Message, MessageState, Overflow, Role, Seen
 
 
@@ -22,6 +24,7 @@ def conversation_from_row(row: Mapping[str, Any]) -> Conversation:
         active_leaf_id=row["active_leaf_id"],
         overflow=Overflow(row["overflow"]),
         answer_form=form_from_text(row["answer_form"]),
+        examples=examples_from_json(json.loads(row["examples"])),
     )
 
 
@@ -36,6 +39,7 @@ def row_from_conversation(value: Conversation) -> dict[str, Any]:
         "active_leaf_id": value.active_leaf_id,
         "overflow": value.overflow.value,
         "answer_form": form_as_text(value.answer_form),
+        "examples": examples_as_text(value.examples),
     }
 
 
@@ -56,6 +60,7 @@ def message_from_row(row: Mapping[str, Any]) -> Message:
         timings=json.loads(row["timings"]),
         seen=Seen(**json.loads(row["seen"])),
         made_in=MadeIn.from_json(found) if (found := json.loads(row["made_in"])) else None,
+        likelihoods=Likelihoods(row["likelihoods"]) if row["likelihoods"] else None,
     )
 
 
@@ -84,7 +89,12 @@ def writing_from_message(value: Message) -> dict[str, Any]:
         "timings": json_text(value.timings),
         "seen": json_text(seen_as_json(value.seen)),
         "made_in": json_text({} if value.made_in is None else value.made_in.as_json()),
+        "likelihoods": "" if value.likelihoods is None else value.likelihoods.source,
     }
+
+
+def examples_as_text(examples: Sequence[Example]) -> str:
+    return json.dumps(examples_as_json(examples))
 
 
 def form_as_text(form: AnswerForm | None) -> str:

@@ -9,9 +9,11 @@ from enum import Enum
 from typing import Any, TypeVar
 
 from app.chat.answer_form import AnswerForm, MadeIn
+from app.chat.example import Example, examples_as_json, examples_from_json
+from app.chat.likelihoods import Likelihoods
 from app.chat.message import Conversation, Message, MessageState, Overflow, Role, Seen
 from app.history.rows import bytes_from_ids, json_text, seen_as_json, storable
-from engine.errors import HistoryError, InvalidParams
+from engine.errors import HistoryError, InvalidParams, UsageError
 from engine.metrics import Timings
 from engine.sampling_params import SamplingParams, with_changes
 
@@ -44,6 +46,11 @@ class Tree:
             "active_leaf_id": conversation.active_leaf_id,
             "overflow": conversation.overflow.value,
             **_given("answer_form", conversation.answer_form),
+            **(
+                {"examples": examples_as_json(conversation.examples)}
+                if conversation.examples
+                else {}
+            ),
             "messages": [message_as_json(message) for message in self.messages],
         }
 
@@ -91,6 +98,7 @@ def read_tree(found: object, name: str) -> Tree:
         active_leaf_id=leaf,
         overflow=fields.member("overflow", Overflow, Overflow.ASK),
         answer_form=fields.form("answer_form", AnswerForm),
+        examples=fields.examples("examples"),
     )
     return Tree(conversation, tuple(messages.values()))
 
@@ -110,11 +118,12 @@ def message_as_json(message: Message) -> dict[str, Any]:
         "timings": dict(message.timings),
         "seen": seen_as_json(message.seen),
         **_given("made_in", message.made_in),
+        **_given("likelihoods", message.likelihoods),
         "created_at": message.created_at,
     }
 
 
-def _given(key: str, value: AnswerForm | MadeIn | None) -> dict[str, Any]:
+def _given(key: str, value: AnswerForm | MadeIn | Likelihoods | None) -> dict[str, Any]:
     return {} if value is None else {key: value.as_json()}
 
 
@@ -137,6 +146,9 @@ def _read_message(fields: "_Fields", conversation_id: str) -> Message:
         timings=fields.timings("timings"),
         seen=fields.seen("seen"),
         made_in=fields.form("made_in", MadeIn),
+        likelihoods=fields.likelihoods(
+            "likelihoods", num_tokens=len(fields.token_ids("token_ids"))
+        ),
     )
 
 
@@ -235,6 +247,27 @@ class _Fields:
             return kind.from_json(json.loads(storable(json.dumps(value, ensure_ascii=False))))
         except ValueError as error:
             raise self._wrong(key, f"not possible ({error})") from None
+
+    def likelihoods(self, key: str, num_tokens: int) -> Likelihoods | None:
+        """One for each token, or none at all."""
+        found = self.found.get(key)
+        if not found:
+            return None
+        try:
+            value = Likelihoods.from_json(found)
+            value.source.encode()
+        except (ValueError, RecursionError) as error:
+            raise self._wrong(key, f"not possible ({error})") from None
+        if len(found) != num_tokens:
+            raise self._wrong(key, "not as long as its tokens")
+        return value
+
+    def examples(self, key: str) -> tuple[Example, ...]:
+        try:
+            found = examples_from_json(self.found.get(key, []))
+        except UsageError as error:
+            raise self._wrong(key, f"not possible ({str(error).rstrip('.')})") from None
+        return tuple(Example(storable(each.user), storable(each.assistant)) for each in found)
 
     def token_ids(self, key: str) -> tuple[int, ...]:
         value = self.found.get(key, [])

@@ -5,6 +5,7 @@ closing or reloading the page changes nothing about the answer.
 """
 
 import asyncio
+import json
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -13,16 +14,18 @@ import gradio as gr
 
 from app.chat.answer_form import AnswerForm
 from app.chat.context import DoesNotFit
-from app.chat.message import Message, Overflow
+from app.chat.message import Message, Overflow, Role
 from app.chat.prompts import left_out_before
 from app.ui.answer_as import AnswerAs
 from app.ui.boundary import told, told_on_the_way
+from app.ui.choices import read_examples
 from app.ui.context import Meter, OverflowPanel
 from app.ui.render import live_rows, rows
 from app.ui.room import Services
 from app.ui.settings import SettingsPanel
 from app.ui.verbatim import show_verbatim
-from engine.errors import InglenookError, NotFound
+from app.ui.versions import Versions, beside
+from engine.errors import InglenookError, NotFound, UsageError
 
 Updates = dict[Any, Any]
 
@@ -68,14 +71,20 @@ def welcome(services: Services) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shown:
-    """The end of a conversation that is on the page."""
+    """The end of a conversation that is on the page. `siblings` are the ids of the last message
+    and of the others in its place."""
 
     messages: tuple[Message, ...] = ()
     num_messages: int = 0
+    siblings: tuple[str, ...] = ()
 
     @property
     def has_earlier(self) -> bool:
         return self.num_messages > len(self.messages)
+
+    @property
+    def last_id(self) -> str:
+        return self.messages[-1].message_id if self.messages else ""
 
     def before(self, answer: Message) -> list[Message]:
         """The messages without the answer that is still being written."""
@@ -128,6 +137,7 @@ class Chat:
         self.regenerate = gr.Button(
             "Write another answer", size="sm", visible=False, elem_id="regenerate"
         )
+        self.versions = Versions()
         self.overflow = OverflowPanel(services)
         with gr.Row(elem_id="above_composer"):
             self.meter = Meter()
@@ -144,7 +154,9 @@ class Chat:
             stop_btn=False,
             autofocus=True,
         )
+        self.continue_asked = gr.Textbox(elem_id="continue_asked", label="Where to go on")
         self.outputs = [self.chatbot, self.composer, self.earlier, self.regenerate]
+        self.outputs += self.versions.outputs
 
     @told_on_the_way
     async def follow(
@@ -180,9 +192,11 @@ class Chat:
         try:
             messages = await conversations.messages(conversation_id, limit=num_shown)
             num_messages = await conversations.num_messages(conversation_id)
+            last = [one.message_id for one in messages[-1:] if one.role is Role.ASSISTANT]
+            siblings = [each for one in last for each in await conversations.siblings(one)]
         except NotFound:
             return Shown()
-        return Shown(messages=tuple(messages), num_messages=num_messages)
+        return Shown(messages=tuple(messages), num_messages=num_messages, siblings=tuple(siblings))
 
     def _idle(self, shown: Shown) -> Updates:
         chatbot = gr.update(value=rows(shown.messages, left_out_before(shown.messages)))
@@ -194,12 +208,14 @@ class Chat:
             self.composer: gr.update(submit_btn=True, stop_btn=False),
             self.earlier: gr.update(visible=shown.has_earlier),
             self.regenerate: gr.update(visible=bool(shown.messages)),
+            **self.versions.show(shown.siblings, shown.last_id),
         }
 
     def _busy(self, shown: Shown) -> Updates:
         return self._idle(shown) | {
             self.composer: gr.update(submit_btn=False, stop_btn=True),
             self.regenerate: gr.update(visible=False),
+            self.versions.row: gr.update(visible=False),
         }
 
     @told
@@ -214,9 +230,14 @@ class Chat:
             return [gr.skip(), gr.skip(), gr.skip(), *self.overflow.hide()]
         if conversation_id is not None:
             return await self._try(self.services.jobs.send(conversation_id, text), conversation_id)
-        prompt, sampling = self.settings.changes(choices)
+        chosen, sampling = self.settings.changes(choices)
         conversations = self.services.conversations
-        made = await conversations.create(system_prompt=prompt, sampling=sampling, answer_form=form)
+        made = await conversations.create(
+            system_prompt=chosen.system_prompt,
+            sampling=sampling,
+            answer_form=form,
+            examples=chosen.examples,
+        )
         try:
             await self.services.jobs.send(made.conversation_id, text)
         except InglenookError:
@@ -240,6 +261,34 @@ class Chat:
             gr.skip(),
             *(await self._try(self.services.jobs.regenerate(conversation_id), conversation_id))[1:],
         ]
+
+    async def show_before(self, conversation_id: str) -> None:
+        await self._show_beside(conversation_id, -1)
+
+    async def show_after(self, conversation_id: str) -> None:
+        await self._show_beside(conversation_id, 1)
+
+    @told
+    async def _show_beside(self, conversation_id: str, step: int) -> None:
+        """Another answer to the same message, with all that was said after it."""
+        shown = await self.read(conversation_id, 1)
+        if shown.siblings:
+            wanted = beside(shown.siblings, shown.last_id, step)
+            await self.services.conversations.set_active(conversation_id, wanted)
+
+    @told
+    async def continue_from(self, asked: str, conversation_id: str | None) -> list[Any]:
+        """Another answer, which goes on from a token that the page's script names. Gives values
+        for `sent`."""
+        match _wish(asked):
+            case {"answer": str(answer_id), "place": int(place), "token": int(token_id)}:
+                pass
+            case _:
+                raise UsageError("It is not known from where to go on: choose a token again.")
+        if conversation_id is None:
+            raise UsageError("This conversation is gone: it may have been deleted.")
+        going_on = self.services.jobs.continue_from(conversation_id, answer_id, place, token_id)
+        return [gr.skip(), *(await self._try(going_on, conversation_id))[1:]]
 
     @told
     async def leave_out(self, text: str, conversation_id: str) -> list[Any]:
@@ -277,10 +326,13 @@ class Chat:
             return [gr.skip(), gr.skip(), gr.skip(), *self.overflow.ask(error.outlook)]
         return ["", conversation_id, conversation_id, *self.overflow.hide()]
 
-    async def measure(self, text: str, conversation_id: str | None) -> Any:
+    async def measure(
+        self, text: str, conversation_id: str | None, prompt: str, examples: str
+    ) -> Any:
         """How full the context is; nothing at all when that cannot be said."""
         try:
-            fill = await self.services.sights.fill(conversation_id, text)
+            begun = prompt, read_examples(examples)
+            fill = await self.services.sights.fill(conversation_id, text, begun)
             return self.meter.show(fill, not text and await self._is_empty(conversation_id))
         except InglenookError:
             return gr.update(visible=False)
@@ -290,9 +342,11 @@ class Chat:
             return True
         return await self.services.conversations.num_messages(conversation_id) == 0
 
-    async def measure_typing(self, text: str, conversation_id: str | None) -> Any:
+    async def measure_typing(
+        self, text: str, conversation_id: str | None, prompt: str, examples: str
+    ) -> Any:
         await asyncio.sleep(TYPING_PAUSE_S)
-        return await self.measure(text, conversation_id)
+        return await self.measure(text, conversation_id, prompt, examples)
 
     @told
     async def stop(self, conversation_id: str | None) -> None:
@@ -312,3 +366,10 @@ class Chat:
                 yield None
         finally:
             self.tabs.leave(str(request.session_hash))
+
+
+def _wish(asked: str) -> object:
+    try:
+        return json.loads(asked)
+    except (ValueError, RecursionError):
+        return None

@@ -105,6 +105,15 @@ class MachinePanel:
                 label="Automatic titles",
                 info="The model names a new conversation while nobody waits.",
             )
+            self.likelihoods = gr.Checkbox(
+                settings.show_likelihoods,
+                elem_id="show_likelihoods",
+                label="Show how sure the model was",
+                info=(
+                    "Answers from now on are stored with how likely each of their tokens was, and"
+                    " what else could have come: below an answer, “How sure it was”."
+                ),
+            )
         with gr.Accordion("For other programs", open=False):
             gr.Textbox(
                 f"{services.url}/v1",
@@ -124,7 +133,7 @@ class MachinePanel:
             )
         self.at_load = [self.context, self.kv_type, self.threads, self.batch]
         self.budgets = [self.ram, self.disk]
-        self.switches = [self.reproducible, self.titles]
+        self.switches = [self.reproducible, self.titles, self.likelihoods]
         self.figures = [self.costs, self.usage]
         self.pending = [self.reload_note, self.reload]
         self.opened = [
@@ -204,11 +213,15 @@ class MachinePanel:
     async def show_switches(self) -> list[bool]:
         """Values for `switches`."""
         settings = self.services.settings
-        return [settings.reproducible, settings.automatic_titles]
+        return [settings.reproducible, settings.automatic_titles, settings.show_likelihoods]
 
     @told
     async def keep_reproducible(self, is_on: bool) -> None:
         self.services.save_settings(replace(self.services.settings, reproducible=is_on))
+
+    @told
+    async def keep_likelihoods(self, is_on: bool) -> None:
+        self.services.save_settings(replace(self.services.settings, show_likelihoods=is_on))
 
     @told
     async def keep_titles(self, is_on: bool) -> None:

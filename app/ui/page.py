@@ -1,5 +1,6 @@
 """The page: where its parts stand, and which event calls which handler."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -11,14 +12,25 @@ from app.ui.boundary import told
 from app.ui.chat import WINDOW, Chat
 from app.ui.machine import MachinePanel
 from app.ui.room import Services
+from app.ui.sampling import catalogue
 from app.ui.saw import SawPanel
 from app.ui.settings import SettingsPanel
 from app.ui.sidebar import Header, Sidebar
 from engine.errors import NotFound
 
 STATIC = Path(__file__).parent / "static"
-SHEETS = ("page", "answer_form", "formed")
-"""Each a style and a script."""
+SHEETS = (
+    "page",
+    "answer_form",
+    "formed",
+    "sampling",
+    "presets",
+    "examples",
+    "prospect",
+    "sure",
+    "versions",
+)
+"""Each a style, a script, or both."""
 
 # Past Gradio's queue, which only streams need. The page's script tells the errors.
 ACTING: dict[str, Any] = {
@@ -35,10 +47,17 @@ def head() -> str:
     """Style and script of the page. In the head: handlers compiled from strings are not allowed
     by the security policy, and a style given as `css` is doubled by Gradio."""
     style, script = (
-        "\n".join((STATIC / f"{name}.{end}").read_text(encoding="utf-8") for name in SHEETS)
+        "\n".join(
+            file.read_text(encoding="utf-8")
+            for name in SHEETS
+            if (file := STATIC / f"{name}.{end}").is_file()
+        )
         for end in ("css", "js")
     )
-    return f"<style>{style}</style><script>{script}</script>"
+    # It stands inside an element, which a text in it must not end.
+    controls = json.dumps(catalogue()).replace("<", "\\u003c")
+    data = f'<script type="application/json" id="sampling_catalogue">{controls}</script>'
+    return f"<style>{style}</style>{data}<script>{script}</script>"
 
 
 def build(services: Services) -> gr.Blocks:
@@ -57,6 +76,8 @@ def build(services: Services) -> gr.Blocks:
         page.keeps()
         page.looks()
         page.chooses_forms()
+        page.presets()
+        page.looks_ahead()
     return blocks
 
 
@@ -86,7 +107,7 @@ class Page:
         self.deleted = gr.State(None)
         with gr.Sidebar(width=280, elem_id="left"):
             self.sidebar = Sidebar(services)
-        with gr.Sidebar(width=320, position="right", open=False, elem_id="right"):
+        with gr.Sidebar(width=320, position="right", open=False, elem_id="right") as self.right:
             self.settings = SettingsPanel(services)
             self.machine = MachinePanel(services)
         with gr.Column(elem_id="middle", scale=1):
@@ -181,6 +202,15 @@ class Page:
         chat.composer.stop(chat.stop, conversation, None, **ACTING)
         again = chat.regenerate.click(chat.answer_again, conversation, self._sent, **ACTING)
         self._then_follow(again)
+        for button, show in (
+            (chat.versions.before, chat.show_before),
+            (chat.versions.after, chat.show_after),
+        ):
+            self._then_follow(button.click(show, conversation, None, **ACTING))
+        asked = [chat.continue_asked, conversation]
+        self._then_follow(
+            chat.continue_asked.change(chat.continue_from, asked, self._sent, **ACTING)
+        )
         more = self.num_shown
         self._then_follow(chat.earlier.click(lambda shown: shown + WINDOW, more, more, **ACTING))
 
@@ -199,7 +229,7 @@ class Page:
         enlarged.failure(panel.hide, None, panel.outputs, **ACTING)
         self._then_answer(enlarged)
         panel.cancel.click(panel.hide, None, panel.outputs, **ACTING)
-        typed = [chat.composer, self.conversation]
+        typed = self._typed
         # Not `input`: the library knows only keys by that, and no pasted text.
         chat.composer.change(chat.measure_typing, typed, chat.meter.bar, **WHILE_TYPING)
 
@@ -241,17 +271,83 @@ class Page:
 
     def chooses(self) -> None:
         settings = self.settings
-        given = [self.conversation, *settings.choices]
-        settings.system_prompt.blur(settings.save, given, None, **ACTING)
-        for control in settings.sampling:
-            moved = control.input(settings.save, given, None, **WHILE_TYPING)
-            moved.success(settings.name_preset, settings.choices, settings.preset, **ACTING)
-        kept = [settings.preset, settings.max_tokens, settings.seed]
-        taken = settings.preset.input(settings.take_preset, kept, settings.sampling, **ACTING)
-        taken.success(settings.save, given, None, **ACTING)
+        changes = [
+            settings.system_prompt.blur(self.settings.save, self._chosen, settings.faults, **ACTING)
+        ]
+        for box in (settings.sampling, settings.examples):
+            # Not `input`: the library knows only keys by that.
+            changes.append(box.change(settings.save, self._chosen, settings.faults, **WHILE_TYPING))
+        for changed in changes:
+            self._naming(changed)
+            self._measuring(changed.success)
+            self._looking_ahead(changed.success)
         settings.keep.click(settings.keep_choices, settings.choices, settings.kept, **ACTING)
         when_full = [self.conversation, settings.overflow]
         settings.overflow.input(settings.save_overflow, when_full, None, **ACTING)
+
+    def presets(self) -> None:
+        settings, presets, form = self.settings, self.settings.presets, self.chat.answer_as.form
+        given = [self.conversation, presets.list, *self._now]
+        outputs = [*settings.choices, *self.chat.answer_as.outputs]
+        taken = presets.list.input(self.take_preset, given, outputs, **ACTING)
+        saved = taken.success(settings.save, self._chosen, settings.faults, **ACTING)
+        self._naming(saved)
+        self._measuring(saved.success)
+        self._looking_ahead(saved.success)
+        form.change(settings.name_preset, self._now, presets.outputs, **ACTING)
+        presets.save.click(presets.ask_save, self._now, presets.asking, **ACTING)
+        presets.rename.click(presets.ask_rename, presets.list, presets.asking, **ACTING)
+        presets.delete.click(presets.ask_delete, presets.list, presets.asking, **ACTING)
+        presets.cancel.click(presets.leave, None, presets.asking[:2], **ACTING)
+        done = [*presets.outputs, *presets.asking, presets.said]
+        given = [presets.task, presets.list, presets.name, presets.parts, *self._now]
+        for event in (presets.do.click, presets.name.submit):
+            self._naming(event(presets.answer, given, done, **ACTING))
+        presets.file.change(presets.take_file, presets.file, done, **ACTING)
+        # What the model's file recommends is known when it is loaded.
+        self.right.expand(settings.name_preset, self._now, presets.outputs, **ACTING)
+
+    def looks_ahead(self) -> None:
+        """What the choices do, while that can be seen."""
+        prospect = self.settings.prospect
+        for event, is_open in ((prospect.fold.expand, True), (prospect.fold.collapse, False)):
+            opened = event(lambda is_open=is_open: is_open, None, prospect.is_open, **ACTING)
+            self._looking_ahead(opened.success)
+
+    def _looking_ahead(self, event: Any) -> None:
+        prospect = self.settings.prospect
+        given = [prospect.is_open, *self._chosen]
+        event(prospect.look, given, prospect.chart, **WHILE_TYPING)
+
+    @told
+    async def take_preset(self, conversation_id: str | None, name: str, *now: Any) -> list[Any]:
+        """Values for the choices, and for the button at the message box."""
+        *choices, form = await self.settings.take_preset(conversation_id, name, *now)
+        return [*choices, *self.chat.answer_as.show(form)]
+
+    @property
+    def _chosen(self) -> list[Any]:
+        return [self.conversation, *self.settings.choices]
+
+    @property
+    def _now(self) -> list[Any]:
+        """The choices, and the form of the next answers."""
+        return [*self.settings.choices, self.chat.answer_as.form]
+
+    @property
+    def _typed(self) -> list[Any]:
+        """What fills the context, or would."""
+        settings = self.settings
+        return [
+            self.chat.composer,
+            self.conversation,
+            settings.system_prompt,
+            settings.examples,
+        ]
+
+    def _naming(self, changed: Any) -> None:
+        presets = self.settings.presets
+        changed.success(self.settings.name_preset, self._now, presets.outputs, **ACTING)
 
     def keeps(self) -> None:
         """Memory, its figures, and how all answers are given."""
@@ -275,7 +371,8 @@ class Page:
         loading.success(machine.load_again, None, loaded, **ACTING)
         machine.forget.click(machine.forget_all, None, machine.figures, **ACTING)
         machine.answers.expand(machine.show_switches, None, machine.switches, **ACTING)
-        reproducible, titles = machine.switches
+        reproducible, titles, likelihoods = machine.switches
+        likelihoods.input(machine.keep_likelihoods, likelihoods, None, **ACTING)
         reproducible.input(machine.keep_reproducible, reproducible, None, **ACTING)
         titles.input(machine.keep_titles, titles, None, **ACTING)
 
@@ -288,11 +385,11 @@ class Page:
         given = [self.conversation, self.num_shown]
         followed = event.success(self.chat.follow, given, self.chat.outputs, **FOLLOWING)
         self._measuring(followed.then)
+        self._looking_ahead(followed.then)
         self._refreshing(event.success, ACTING)
 
     def _measuring(self, event: Any) -> None:
-        typed = [self.chat.composer, self.conversation]
-        event(self.chat.measure, typed, self.chat.meter.bar, **ACTING)
+        event(self.chat.measure, self._typed, self.chat.meter.bar, **ACTING)
 
     def _then_open(self, event: Any) -> None:
         self._then_show(event.success(self.open, self.conversation, self.opening, **ACTING))
@@ -300,6 +397,7 @@ class Page:
     def _then_show(self, opened: Any) -> None:
         # The answer may still be written; how full the context is need not wait for its end.
         self._measuring(opened.success)
+        self._looking_ahead(opened.success)
         self._then_follow(opened)
 
     def _then_answer(self, event: Any) -> None:

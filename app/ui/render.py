@@ -15,8 +15,8 @@ from engine.metrics import Timings
 Row = dict[str, Any]
 
 NOTHING_LEFT_OUT = Seen()
-SAW = "#saw-"
-"""Before the id of an answer, it makes the address that the page's script knows."""
+SAW, SURE = "#saw-", "#sure-"
+"""Before the id of an answer, they make the addresses that the page's scripts know."""
 
 DOT = "\u00a0· "
 """Between figures; where the line breaks, it stays with the one before."""
@@ -138,8 +138,10 @@ def _small_print(message: Message) -> str:
         kind = "note failed" if message.state is MessageState.FAILED else "note"
         lines.append(f'<p class="{kind}">{show_verbatim(" · ".join(notes))}</p>')
     if measured := figures(message):
-        saw = f'<a class="saw" href="{SAW}{message.message_id}">What the model saw</a>'
-        lines.append(f'<p class="figures">{measured}{DOT}{saw}</p>')
+        links = [f'<a class="saw" href="{SAW}{message.message_id}">What the model saw</a>']
+        if message.likelihoods is not None:
+            links.append(f'<a class="saw" href="{SURE}{message.message_id}">How sure it was</a>')
+        lines.append(f'<p class="figures">{DOT.join((measured, *links))}</p>')
     return "".join(lines)
 
 

@@ -1,15 +1,19 @@
 """What the page asks of the chat room: answers as jobs, which outlive the page that shows them."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from typing import Protocol
 
+from app.chat.example import Example
 from app.chat.forms import Forms
 from app.chat.message import Message
-from app.chat.sight import Fill, Sight
+from app.chat.prospect import Prospect
+from app.chat.sight import Beginning, Fill, Sight
 from app.history.conversations import Conversations
 from app.history.database import Database
 from app.memory import Memory
+from app.presets.store import Presets
 from app.settings import Settings
+from engine.sampling_params import SamplingParams
 
 
 class Answer(Protocol):
@@ -39,14 +43,31 @@ class Jobs(Protocol):
     def get(self, conversation_id: str) -> Job | None: ...
     async def send(self, conversation_id: str, text: str) -> Job: ...
     async def regenerate(self, conversation_id: str) -> Job: ...
+    async def continue_from(
+        self, conversation_id: str, answer_id: str, place: int, token_id: int
+    ) -> Job: ...
     def stop(self, conversation_id: str) -> None: ...
 
 
 class Sights(Protocol):
     """How full the context is, and what an answer was made from."""
 
-    async def fill(self, conversation_id: str | None, typed: str) -> Fill | None: ...
+    async def fill(
+        self, conversation_id: str | None, typed: str, begun: Beginning | None = None
+    ) -> Fill | None: ...
     async def saw(self, answer_id: str) -> Sight: ...
+
+
+class Prospects(Protocol):
+    """What may come next, and what the sampling controls make of it."""
+
+    async def look(
+        self,
+        conversation_id: str | None,
+        params: SamplingParams,
+        system_prompt: str = "",
+        examples: Sequence[Example] = (),
+    ) -> Prospect: ...
 
 
 class Services(Protocol):
@@ -62,6 +83,10 @@ class Services(Protocol):
     def sights(self) -> Sights: ...
     @property
     def forms(self) -> Forms: ...
+    @property
+    def prospects(self) -> Prospects: ...
+    @property
+    def presets(self) -> Presets: ...
     @property
     def settings(self) -> Settings: ...
     @property

@@ -54,8 +54,14 @@ def sheet(sight: Sight) -> str:
     )
     if answer.seen.first_id:
         lines.append(f"<p>{_what_was_left_out(sight)}</p>")
+    timings = timings_of(answer)
+    if timings.begun_tokens:
+        lines.append(
+            f"<p>After it the model was given the first {timings.begun_tokens:,} tokens of its"
+            " answer, which goes on from another one.</p>"
+        )
     if answer.timings:
-        lines.append(_sources(timings_of(answer)))
+        lines.append(_sources(timings))
     prompt = "".join(map(_stretch, sight.stretches))
     lines.append(f'<pre tabindex="0">{prompt}</pre>')
     return "".join(lines)

@@ -1,89 +1,58 @@
-"""The panel of choices: the system prompt and how the next token is picked.
+"""The panel of choices: presets, the system prompt, how the next token is picked, and examples.
 
 A conversation stores only what differs from the settings of the app, so that a better default
 reaches every conversation that never asked for something else.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import gradio as gr
 
 from app.chat.message import Conversation, Overflow
 from app.ui.boundary import told
+from app.ui.choices import Choices, read_examples
 from app.ui.context import CHOICES
+from app.ui.presets import PresetPicker, chosen_with
+from app.ui.prospect import ProspectPanel
 from app.ui.room import Services
-from engine.sampling_params import PRESETS, RANGES, SamplingParams, with_changes
-
-
-@dataclass(frozen=True, slots=True)
-class Control:
-    """One slider: the field of `SamplingParams` it moves, and how it is explained.
-
-    It reaches as far as the engine allows, unless `reach` ends it where it is still of use.
-    """
-
-    name: str
-    label: str
-    info: str
-    step: float
-    reach: tuple[float, float] | None = None
-
-    @property
-    def bounds(self) -> tuple[float, float]:
-        return self.reach or BOUNDS[self.name]
-
-
-BOUNDS = {name: (low, high) for name, low, high in RANGES}
-MAIN = (
-    Control("temperature", "Temperature", "0 is always the likeliest word", 0.05),
-    Control("max_tokens", "Longest answer", "in tokens, about 3/4 of a word each", 1, (1, 8192)),
-)
-MORE = (
-    Control("top_k", "Top-k", "keep the k likeliest tokens; 0 is off", 1, (0, 200)),
-    Control("top_p", "Top-p", "keep the likeliest that add up to this; 1 is off", 0.01),
-    Control("min_p", "Min-p", "drop what is rarer than this share of the best", 0.01),
-    Control("repetition_penalty", "Repetition penalty", "1 is off", 0.01, (0.8, 2.0)),
-    Control("presence_penalty", "Presence penalty", "0 is off", 0.1),
-    Control("frequency_penalty", "Frequency penalty", "0 is off", 0.1),
-)
-NAMES = (*(control.name for control in (*MAIN, *MORE)), "seed")
-WHOLE = {"max_tokens", "top_k", "seed"}
+from app.ui.sampling import ALL, Fault, faults_of, read_changes
+from app.ui.verbatim import show_verbatim
+from engine.errors import UsageError
+from engine.sampling_params import SamplingParams, changes_between, with_changes
 
 
 class SettingsPanel:
-    """Widgets and handlers of the panel. Built inside the page's Blocks."""
+    """Widgets and handlers of the panel. Built inside the page's Blocks.
+
+    `choices` are the widgets of `Choices`. The page's script shows `sampling` and `examples` as
+    fields.
+    """
 
     def __init__(self, services: Services) -> None:
         self.services = services
         gr.Markdown("## Settings", elem_id="settings_heading")
+        self.presets = PresetPicker(services)
+        prompt, sampling, examples = _usual(services).for_widgets()
         self.system_prompt = gr.Textbox(
             elem_id="system_prompt",
             label="System prompt",
             info="How the model should behave, in your words",
-            value=services.settings.default_system_prompt,
+            value=prompt,
             lines=4,
             max_lines=12,
         )
-        self.preset = gr.Radio(
-            [name.capitalize() for name in PRESETS],
-            elem_id="preset",
-            label="Style",
-            value=preset_of(services.settings.sampling),
-        )
-        defaults = services.settings.sampling
-        sliders = [_slider(control, defaults) for control in MAIN]
-        with gr.Accordion("More controls", open=False):
-            sliders += [_slider(control, defaults) for control in MORE]
-            self.seed = gr.Number(
-                elem_id="seed",
-                label="Seed",
-                info="the same seed gives the same answer; empty is by chance",
-                value=defaults.seed,
-                precision=0,
-                minimum=0,
+        self.sampling = gr.Textbox(sampling, elem_id="sampling_values", label="Sampling controls")
+        sampling_faults = gr.Markdown(elem_id="sampling_faults")
+        self.prospect = ProspectPanel(services)
+        with gr.Accordion("Examples", open=False, elem_id="examples"):
+            gr.Markdown(
+                "Shown to the model before everything that is said, as if it had answered so.",
+                elem_classes="quiet",
             )
+            self.examples = gr.Textbox(examples, elem_id="example_values", label="Examples")
+            example_faults = gr.Markdown(elem_id="example_faults")
         gr.Markdown(
             "These count for this conversation, from its next answer on.", elem_classes="quiet"
         )
@@ -100,61 +69,121 @@ class SettingsPanel:
         self.kept = gr.Markdown(
             "New conversations start with these choices.", visible=False, elem_classes="quiet"
         )
-        self.max_tokens = sliders[NAMES.index("max_tokens")]
-        self.sampling = [*sliders, self.seed]
-        self.choices = [self.system_prompt, *self.sampling]
-        self.outputs = [self.kept, self.preset, *self.choices, self.overflow]
+        self.choices = [self.system_prompt, self.sampling, self.examples]
+        self.faults = [sampling_faults, example_faults]
+        self.outputs = [
+            self.kept,
+            *self.presets.outputs,
+            *self.choices,
+            *self.faults,
+            self.overflow,
+        ]
 
-    def changes(self, choices: Sequence[Any]) -> tuple[str, dict[str, Any]]:
-        """System prompt, and the controls that differ from the defaults."""
-        return str(choices[0]), _differences(choices[1:], self.services.settings.sampling)
+    def changes(self, values: Sequence[Any]) -> tuple[Choices, dict[str, Any]]:
+        """The choices, and the controls that differ from the app's. Raises UsageError."""
+        choices = Choices.of_widgets(values)
+        return choices, choices.sampling_beside(self.services.settings.sampling)
 
     @told
-    async def save(self, conversation_id: str | None, *choices: Any) -> None:
-        """Store the choices of a conversation; a new one takes them with its first message."""
-        prompt, changed = self.changes(choices)
+    async def save(self, conversation_id: str | None, *values: Any) -> list[Any]:
+        """Store the choices of a conversation; a new one takes them with its first message.
+
+        What is not possible is not stored: it is said beside its field. Gives values for `faults`.
+        """
+        prompt, sampling, examples = values
+        changes = read_changes(sampling)
+        faults = faults_of(changes)
+        example_faults: list[Fault] = []
+        try:
+            read_examples(examples)
+        except UsageError as error:
+            example_faults.append(Fault(ALL, str(error)))
         if conversation_id is not None:
-            await self.services.conversations.set_system_prompt(conversation_id, prompt)
-            await self.services.conversations.set_sampling(conversation_id, changed)
+            now = self._shown(await self.services.conversations.get(conversation_id))
+            await self._store(
+                conversation_id,
+                now,
+                Choices(
+                    str(prompt),
+                    now.params if faults else with_changes(SamplingParams(), changes),
+                    now.examples if example_faults else read_examples(examples),
+                ),
+            )
+        return [_listed(faults), _listed(example_faults)]
 
-    async def name_preset(self, *choices: Any) -> str | None:
-        """The preset that the moved controls make up, if any."""
-        _, changed = self.changes(choices)
-        return preset_of(with_changes(self.services.settings.sampling, changed))
+    async def _store(self, conversation_id: str, now: Choices, wanted: Choices) -> None:
+        """Only what is another one: the widgets change, too, when a conversation is opened."""
+        conversations = self.services.conversations
+        if wanted.system_prompt != now.system_prompt:
+            await conversations.set_system_prompt(conversation_id, wanted.system_prompt)
+        if wanted.params != now.params:
+            changed = wanted.sampling_beside(self.services.settings.sampling)
+            await conversations.set_sampling(conversation_id, changed)
+        if wanted.examples != now.examples:
+            await conversations.set_examples(conversation_id, wanted.examples)
+
+    def _shown(self, conversation: Conversation | None) -> Choices:
+        """Those of a conversation, or what a new one starts with."""
+        usual = _usual(self.services)
+        if conversation is None:
+            return usual
+        params = with_changes(usual.params, conversation.sampling)
+        return Choices(conversation.system_prompt, params, conversation.examples)
+
+    async def name_preset(self, *now: Any) -> list[Any]:
+        """Values for the preset's widgets: the one that the choices and the form make up."""
+        *values, form = now
+        try:
+            return self.presets.show(self.presets.named(Choices.of_widgets(values), form))
+        except UsageError:
+            return self.presets.show(None)
 
     @told
-    async def keep_choices(self, *choices: Any) -> Any:
+    async def take_preset(self, conversation_id: str | None, name: str, *now: Any) -> list[Any]:
+        """The choices under a preset, and its form, which is stored. Gives values for `choices`
+        and the form; the form as it is where the preset has none."""
+        *values, form = now
+        if not name:
+            return [*values, form]
+        preset = self.services.presets.get(name)
+        if preset.form is not None:
+            await self.presets.check_form(preset)
+            form = preset.form
+            if conversation_id is not None:
+                await self.services.conversations.set_answer_form(conversation_id, form)
+        try:
+            before = Choices.of_widgets(values)
+        except UsageError:
+            # What was not possible goes with it.
+            before = replace(_usual(self.services), system_prompt=str(values[0]))
+        return [*chosen_with(preset, before).for_widgets(), form]
+
+    @told
+    async def keep_choices(self, *values: Any) -> Any:
         """Make these the choices that a new conversation starts with."""
-        settings = self.services.settings
-        unseen = {
-            name: value for name, value in settings.default_sampling.items() if name not in NAMES
-        }
-        changed = _differences(choices[1:], SamplingParams())
+        choices = Choices.of_widgets(values)
         self.services.save_settings(
             replace(
-                settings,
-                default_system_prompt=str(choices[0]),
-                default_sampling={**unseen, **changed},
+                self.services.settings,
+                default_system_prompt=choices.system_prompt,
+                default_sampling=changes_between(SamplingParams(), choices.params),
+                default_examples=choices.examples,
             )
         )
         return gr.update(visible=True)
 
-    async def take_preset(self, preset: str, max_tokens: float, seed: float | None) -> list[Any]:
-        """The values of every control under this preset; length and seed stay."""
-        params = PRESETS[preset.lower()]
-        kept = {"max_tokens": max_tokens, "seed": seed}
-        return [kept.get(name, getattr(params, name)) for name in NAMES]
-
     def show(self, conversation: Conversation | None) -> list[Any]:
         """Values for `outputs`: those of a conversation, or what a new one starts with."""
-        settings = self.services.settings
-        params, prompt = settings.sampling, settings.default_system_prompt
-        if conversation is not None:
-            params = with_changes(params, conversation.sampling)
-            prompt = conversation.system_prompt
-        values = [getattr(params, name) for name in NAMES]
-        overflow = self.show_overflow(conversation)
-        return [gr.update(visible=False), preset_of(params), prompt, *values, overflow]
+        choices = self._shown(conversation)
+        form = None if conversation is None else conversation.answer_form
+        return [
+            gr.update(visible=False),
+            *self.presets.show(self.presets.named(choices, form)),
+            *choices.for_widgets(),
+            "",
+            "",
+            self.show_overflow(conversation),
+        ]
 
     def show_overflow(self, conversation: Conversation | None) -> Any:
         """A new conversation has room; it is asked about when it has not."""
@@ -168,37 +197,14 @@ class SettingsPanel:
             await self.services.conversations.set_overflow(conversation_id, Overflow(choice))
 
 
-def preset_of(params: SamplingParams) -> str | None:
-    """The preset whose choices these are, whatever their length and seed."""
-    for name, preset in PRESETS.items():
-        same = {"max_tokens": params.max_tokens, "seed": params.seed}
-        if with_changes(preset, same) == params:
-            return name.capitalize()
-    return None
+def _usual(services: Services) -> Choices:
+    """What a new conversation starts with."""
+    settings = services.settings
+    return Choices(settings.default_system_prompt, settings.sampling, settings.default_examples)
 
 
-def _differences(values: Sequence[Any], params: SamplingParams) -> dict[str, Any]:
-    """What of these values of `NAMES` is not as in `params`; InvalidParams if one is impossible."""
-    wanted = {
-        name: int(value) if name in WHOLE and value is not None else value
-        for name, value in zip(NAMES, values, strict=True)
-    }
-    changed = {name: value for name, value in wanted.items() if value != getattr(params, name)}
-    with_changes(params, changed)
-    return changed
-
-
-def _slider(control: Control, defaults: SamplingParams) -> Any:
-    slider: Any = gr.Slider(
-        *control.bounds,
-        getattr(defaults, control.name),
-        step=control.step,
-        label=control.label,
-        info=control.info,
-        elem_id=control.name,
-        buttons=[],
+def _listed(faults: Sequence[Fault]) -> str:
+    """The page's script brings each to its field."""
+    return "".join(
+        f'<p class="fault of-{each.name}">{show_verbatim(each.sentence)}</p>' for each in faults
     )
-    # Gradio would refuse every event of the page over a stored or typed value beyond the slider;
-    # what is possible at all is for SamplingParams to say.
-    slider.preprocess = lambda value: value
-    return slider

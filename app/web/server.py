@@ -18,6 +18,8 @@ from app.ui.room import Services
 from app.web import environment
 from app.web.answers import answers_router
 from app.web.guard import Guard, local_hosts
+from app.web.likelihoods import likelihoods_router
+from app.web.presets import presets_router
 from engine.errors import PortTaken
 
 PREFERRED_PORT = 7341
@@ -75,7 +77,12 @@ def build(services: Services, port: int, cache: Path, routers: Sequence[APIRoute
         """Whether the app is there, and whether it is still the same one."""
         return {"instance": instance}
 
-    for router in (answers_router(services.conversations), *routers):
+    own = (
+        answers_router(services.conversations),
+        presets_router(services.presets),
+        likelihoods_router(services.conversations, lambda: services.model_name),
+    )
+    for router in (*own, *routers):
         app.include_router(router)
     gr.mount_gradio_app(
         app,

@@ -1,6 +1,7 @@
 """What every backend gives: a loaded model that turns a Batch into logits."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Protocol
 
@@ -14,7 +15,10 @@ from engine.tokenizer import Tokenizer
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelInfo:
-    """Facts about a loaded model. Sizes in bytes, context in tokens."""
+    """Facts about a loaded model. Sizes in bytes, context in tokens.
+
+    `sampling` is what its file recommends, by llama.cpp's names, as text.
+    """
 
     name: str
     architecture: str
@@ -26,6 +30,7 @@ class ModelInfo:
     chat_template: str | None
     bos_text: str
     eos_text: str
+    sampling: Mapping[str, str] = field(default_factory=dict)
 
 
 class StepFailure(Enum):

@@ -77,6 +77,16 @@ def check_biases(biases: object) -> None:
         raise InvalidParams("logit_bias must not have a token twice.")
 
 
+def check_vocabulary(biases: tuple[tuple[int, float], ...], num_tokens: int) -> None:
+    """Which tokens there are is known with the model."""
+    for token_id, _ in biases:
+        if token_id >= num_tokens:
+            raise InvalidParams(
+                f"logit_bias names token {token_id:,}, and this model has {num_tokens:,} tokens:"
+                " name an id below that."
+            )
+
+
 def shown(value: object) -> str:
     """The beginning of a value, for a sentence."""
     return str(value)[:20]

@@ -79,7 +79,7 @@ class Sampler:
         state = self._states.get(request.request_id)
         if state is None:
             state = SamplerState(
-                request.params, self._vocabulary, request.answer_start, request.num_tokens
+                request.params, self._vocabulary, request.num_prompt_tokens, request.num_tokens
             )
             self._states[request.request_id] = state
         return state
@@ -118,7 +118,7 @@ class Sampler:
 
 
 def _place_of(request: Request, is_in_form: bool) -> Place:
-    return Place(request.token_ids, request.num_answer_tokens, is_in_form)
+    return Place(request.token_ids, request.num_output_tokens, is_in_form)
 
 
 def _pick(stage: Stage, before: Stage, state: SamplerState) -> int:

@@ -152,7 +152,6 @@ def test_an_empty_text_is_refused(monkeypatch: pytest.MonkeyPatch, text: str) ->
         ["fly"],
         ["generate"],
         ["generate", "Hi", "--top-k", "many"],
-        ["generate", "Hi", "--preset", "wild"],
         ["chats"],
         ["chats", "fly"],
         ["chats", "show"],

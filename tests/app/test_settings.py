@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from app.chat.example import Example
 from app.settings import Settings, load_settings, save_settings
 from engine.errors import HomeError
 
@@ -21,7 +22,9 @@ CHOSEN = Settings(
     kv_disk_bytes=0,
     default_system_prompt="Sei kurz.",
     default_sampling={"temperature": 0.2, "stop": ["\n"]},
+    default_examples=(Example("2+2?", "Vier."),),
     reproducible=True,
+    show_likelihoods=True,
     automatic_titles=False,
 )
 
@@ -80,6 +83,9 @@ def test_a_newer_versions_choices_do_no_harm(home: Path) -> None:
                 {"default_sampling": {"temperature": "hot"}},
                 {"default_sampling": {"temperature": 99}},
                 {"default_sampling": {"no_such_control": 1}},
+                {"default_examples": [{"user": "a"}]},
+                {"default_examples": "a"},
+                {"show_likelihoods": 1},
             )
         ),
     ],

@@ -52,9 +52,12 @@ class EngineRun:
         params: SamplingParams = GREEDY,
         options: RequestOptions = IN_FRONT,
         guidance: Guidance | None = None,
+        beginning: Sequence[int] = (),
         **changes: object,
     ) -> int:
-        request = Request(list(prompt), replace(params, **changes), options, guidance)
+        request = Request(
+            list(prompt), replace(params, **changes), options, guidance, tuple(beginning)
+        )
         number = request.request_id
         self.requests[number] = request
         self.prompts[number] = list(prompt)
@@ -135,7 +138,8 @@ class EngineRun:
         self.last[number] = output
         if output.finish_reason is not None:
             assert output.timings is not None
-            assert output.timings.completion_tokens == len(self.tokens[number])
+            timings = output.timings
+            assert timings.begun_tokens + timings.completion_tokens == len(self.tokens[number])
             self._end(number)
 
     def _end(self, number: int) -> None:

@@ -34,7 +34,7 @@ def steps(generation: Generation, sampler: Sampler, likes: bytes) -> Iterator[Re
     ending = generation.ending
     while ending is None:
         row = np.zeros(BYTES.num_tokens, np.float32)
-        row[likes[generation.request.num_answer_tokens % len(likes)]] = 1
+        row[likes[generation.request.num_output_tokens % len(likes)]] = 1
         ending = generation.take(generation.pick(row, sampler))
         if ending is None:
             yield generation.output()

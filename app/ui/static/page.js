@@ -63,6 +63,8 @@
     "#right > .toggle-button": "Settings",
     "#meter meter": "Context in use",
     "#saw pre": "The prompt",
+    "#version_before": "The answer before",
+    "#version_after": "The answer after",
   };
   const ROLES = {
     "#saw": ["dialog", "What the model saw"],
@@ -187,7 +189,7 @@
   };
   const onEscape = (event) => {
     // The key ends a composition of letters, or closes a list of choices.
-    if (event.isComposing || event.target.ariaExpanded === "true") return;
+    if (event.isComposing || event.target.ariaExpanded === "true" || find("dialog[open]")) return;
     if (isShown(find("#saw"))) find("#saw_close")?.click();
     else if (isShown(find("#form_cancel"))) find("#form_cancel").click();
     else if (isShown(find("#overflow_cancel"))) find("#overflow_cancel").click();

@@ -18,6 +18,22 @@ from engine.errors import (
     OutOfMemory,
 )
 
+SAMPLING_KEYS = (
+    "sequence",
+    "temp",
+    "top_k",
+    "top_p",
+    "min_p",
+    "xtc_probability",
+    "xtc_threshold",
+    "penalty_last_n",
+    "penalty_repeat",
+    "mirostat",
+    "mirostat_tau",
+    "mirostat_eta",
+)
+"""What a file may say of how to sample: llama.cpp's `general.sampling.*`."""
+
 
 class LlamaModel:
     """A model file in memory: its facts and its vocabulary.
@@ -117,6 +133,11 @@ class LlamaModel:
             chat_template=template.decode("utf-8", "replace") if template else None,
             bos_text=self.vocabulary.bos_text,
             eos_text=self.vocabulary.eos_text,
+            sampling={
+                name: found
+                for name in SAMPLING_KEYS
+                if (found := self.metadata(f"general.sampling.{name}")) is not None
+            },
         )
 
     def metadata(self, key: str) -> str | None:

@@ -17,8 +17,8 @@ async def test_the_best_answers_come_with_their_scores(client: Client) -> None: 
     first.look_ahead(("a", -0.1), ("b", -2.5))
     for number, letters in ((1, "cd"), (2, "ef")):
         stream = await client.stream(number)
-        assert stream.options.num_begun == 1
-        assert stream.prompt[:-1] == first.prompt
+        assert len(stream.beginning) == 1
+        assert stream.prompt == first.prompt
         stream.look_ahead((letters[0], -0.5), (letters[1], -3.0))
     body = (await asking).json()
     assert [each["message"]["content"] for each in body["choices"]] == ["ac", "be"]

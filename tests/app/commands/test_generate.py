@@ -5,8 +5,11 @@ from typing import Any
 
 import pytest
 
+from app.chat.answer_form import AnswerForm
+from app.chat.example import Example
 from app.commands.carry_out import carry_out
 from app.commands.options import Options
+from app.presets.preset import Preset
 from engine.errors import EngineError, GrammarError, InvalidParams, UsageError
 from engine.guided.grammar import Grammar, GrammarKind
 from engine.kv.segment import NOBODY
@@ -73,6 +76,40 @@ async def test_controls_and_presets_reach_the_engine(services: FakeModelServices
     params = services.engine.streams[-1].params
     assert params.temperature == PRESETS["creative"].temperature
     assert (params.seed, params.stop) == (3, ("a",))
+
+
+async def test_a_saved_preset_brings_its_prompt_examples_and_form(
+    services: FakeModelServices,
+) -> None:
+    services.presets.save(
+        Preset(
+            name="House style",
+            sampling={"temperature": 1.5, "max_tokens": 9},
+            system_prompt="Speak like a pirate.",
+            form=AnswerForm.of_own(GrammarKind.REGEX, "Good.*"),
+            examples=(Example("2+2?", "Vier."),),
+        )
+    )
+    await generate(services, preset="house STYLE", sampling={"seed": 3})
+    stream = services.engine.streams[-1]
+    tokenizer = (await services.chat_model()).loaded.tokenizer
+    prompt = b"".join(map(tokenizer.token_bytes, stream.prompt))
+    assert b"pirate" in prompt and b"Vier." in prompt
+    assert (stream.params.temperature, stream.params.max_tokens, stream.params.seed) == (1.5, 9, 3)
+    assert stream.guidance is not None and stream.guidance.grammar.grammar.source == "Good.*"
+    await generate(services, preset="House style", system="Be kind.")
+    prompt = b"".join(map(tokenizer.token_bytes, services.engine.streams[-1].prompt))
+    assert b"pirate" not in prompt and b"Be kind." in prompt
+
+
+async def test_a_preset_that_there_is_not_is_refused_with_those_there_are(
+    services: FakeModelServices,
+) -> None:
+    with pytest.raises(UsageError, match="no preset 'wild'; there are Precise, Balanced, Creative"):
+        await generate(services, preset="wild")
+    assert services.loaded_model is None
+    with pytest.raises(UsageError, match="recommends nothing"):
+        await generate(services, preset="model's own")
 
 
 async def test_several_answers_come_one_after_the_other(services: FakeModelServices) -> None:

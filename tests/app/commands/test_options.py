@@ -6,6 +6,7 @@ from dataclasses import asdict
 import pytest
 
 from app.commands.options import Options
+from app.presets.given import app_presets
 from engine.sampling_params import PRESETS, SamplingParams
 
 
@@ -30,5 +31,6 @@ def test_anything_else_is_refused(values: object) -> None:
 def test_a_preset_gives_way_to_what_was_given() -> None:
     defaults = SamplingParams(temperature=0.3)
     assert Options(command="generate").params(defaults) == defaults
-    params = Options(command="generate", preset="precise", sampling={"top_k": 3}).params(defaults)
+    precise = app_presets()[0]
+    params = Options(command="generate", sampling={"top_k": 3}).params(defaults, precise)
     assert (params.temperature, params.top_k) == (PRESETS["precise"].temperature, 3)

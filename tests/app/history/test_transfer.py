@@ -9,6 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from app.chat.example import Example
+from app.chat.likelihoods import Chosen, Likelihoods
 from app.chat.message import MessageState, Overflow, Role
 from app.history.database import Database
 from app.history.search import search
@@ -20,7 +22,8 @@ from tests.app.history.chats import Chats
 
 async def a_chat(chats: Chats, title: str = "Tea") -> str:
     """A conversation with a branch, a regenerated answer and an interrupted one."""
-    made = await chats.create(title, "Be brief.", {"temperature": 0.5})
+    examples = (Example("2+2?", "Vier."),)
+    made = await chats.create(title, "Be brief.", {"temperature": 0.5}, examples=examples)
     first = await chats.say(made.conversation_id, "Green?", "Green.")
     assert first.parent_id is not None
     again = await chats.begin_answer(made.conversation_id, first.parent_id)
@@ -33,6 +36,7 @@ async def a_chat(chats: Chats, title: str = "Tea") -> str:
             model="small",
             token_ids=(1, 2, 3),
             timings={"ttft_ms": 3.5},
+            likelihoods=Likelihoods.of([Chosen(each, -0.5) for each in "ab<"]),
         )
     )
     await chats.begin_turn(made.conversation_id, "Black?", parent_id=None)

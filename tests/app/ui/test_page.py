@@ -445,6 +445,11 @@ async def test_a_second_message_while_answering_is_refused_and_kept(
     await tab.sees_answer("Stopped")
 
 
+async def choose_preset(tab: Visitor, name: str) -> None:
+    await tab.page.get_by_label("Preset", exact=True).click()
+    await tab.page.get_by_role("option", name=name).click()
+
+
 async def test_choices_belong_to_their_conversation(
     services: FakeServices, arrive: Arrive, title: str
 ) -> None:
@@ -453,7 +458,7 @@ async def test_choices_belong_to_their_conversation(
     await tab.open(title)
     await tab.page.get_by_role("button", name="Settings").click()
     await tab.page.get_by_label("System prompt").fill("Answer like a pirate.")
-    await tab.page.get_by_label("Precise").check()
+    await choose_preset(tab, "Precise")
 
     async def are_stored() -> bool:
         stored = await services.conversations.get(conversation_id)
@@ -467,10 +472,10 @@ async def test_choices_belong_to_their_conversation(
     await expect(tab.page.get_by_label("System prompt")).to_have_value(
         services.settings.default_system_prompt
     )
-    await expect(tab.page.get_by_label("Balanced")).to_be_checked()
+    await expect(tab.page.get_by_label("Preset", exact=True)).to_have_value("Balanced")
     await tab.open(title)
     await expect(tab.page.get_by_label("System prompt")).to_have_value("Answer like a pirate.")
-    await expect(tab.page.get_by_label("Precise")).to_be_checked()
+    await expect(tab.page.get_by_label("Preset", exact=True)).to_have_value("Precise")
 
 
 async def test_choices_beyond_the_sliders_stay_and_hinder_nothing(
@@ -482,7 +487,7 @@ async def test_choices_beyond_the_sliders_stay_and_hinder_nothing(
     tab = await arrive()
     await tab.open(title)
     await tab.page.get_by_role("button", name="Settings").click()
-    await expect(tab.page.locator("#max_tokens input[type=number]")).to_have_value("20000")
+    await expect(tab.page.locator("#control_max_tokens")).to_have_value("20000")
     await tab.page.get_by_label("System prompt").fill("Be brief.")
     await tab.send("Hello")
     await tab.sees_answer("Hello there.")
@@ -496,8 +501,8 @@ async def test_a_new_conversation_takes_the_choices_made_before_it(
     tab = await arrive()
     await tab.page.get_by_role("button", name="Settings").click()
     await tab.page.get_by_label("System prompt").fill("Be brief.")
-    await tab.page.get_by_label("Creative").check()
-    await expect(tab.page.locator("#temperature input[type=number]")).to_have_value("1.1")
+    await choose_preset(tab, "Creative")
+    await expect(tab.page.locator("#control_temperature")).to_have_value("1.1")
     await tab.send("Hello")
     await tab.sees_answer("Hello there.")
     stored = await services.conversations.get(await newest_id(services))
@@ -512,8 +517,8 @@ async def test_choices_can_be_kept_for_new_conversations(
     before = services.settings
     tab = await arrive()
     await tab.page.get_by_role("button", name="Settings").click()
-    await tab.page.get_by_label("Creative").check()
-    await expect(tab.page.locator("#temperature input[type=number]")).to_have_value("1.1")
+    await choose_preset(tab, "Creative")
+    await expect(tab.page.locator("#control_temperature")).to_have_value("1.1")
     # After the page has answered once: what it loads at first may still arrive before that.
     await tab.page.get_by_label("System prompt").fill("Be kind.")
     await tab.page.get_by_role("button", name="Use them for new conversations").click()
@@ -522,7 +527,7 @@ async def test_choices_can_be_kept_for_new_conversations(
     assert services.settings.sampling.temperature == 1.1
     other = await arrive()
     await expect(other.page.get_by_label("System prompt")).to_have_value("Be kind.")
-    await expect(other.page.get_by_label("Creative")).to_be_checked()
+    await expect(other.page.get_by_label("Preset", exact=True)).to_have_value("Creative")
     services.save_settings(before)
 
 
@@ -696,11 +701,12 @@ async def test_the_settings_keep_their_heading_and_close_with_escape(
     button = tab.page.get_by_role("button", name="Settings", exact=True)
     await button.click()
     panel, heading = tab.page.locator("#right"), tab.page.locator("#settings_heading")
-    await tab.page.get_by_role("button", name="More controls").click()
+    # The panel has slid in when something in it can be clicked.
+    await tab.page.get_by_label("Top-k", exact=True).first.click()
     before = await heading.bounding_box()
-    await tab.page.get_by_label("Seed").scroll_into_view_if_needed()
+    await tab.page.get_by_label("Seed", exact=True).scroll_into_view_if_needed()
     assert await heading.bounding_box() == before
-    await tab.page.get_by_label("Seed").click()
+    await tab.page.get_by_label("Seed", exact=True).click()
     await tab.page.keyboard.press("Escape")
     await expect(panel).not_to_have_class(re.compile("open"))
     await expect(button).to_be_focused()

@@ -53,6 +53,12 @@ def test_every_source_is_named_with_its_tokens() -> None:
     assert 'class="read" style="width:5.03%"' in shown
 
 
+def test_an_answer_that_goes_on_from_another_one_says_so() -> None:
+    shown = sheet(sight(Timings(prefilled_tokens=3, begun_tokens=1200)))
+    assert "the first 1,200 tokens of its answer" in shown
+    assert "goes on from another one" not in sheet(sight(Timings(prefilled_tokens=3)))
+
+
 def test_what_was_left_out_and_what_is_in_doubt_is_said() -> None:
     cut = Seen(num_tokens=10, digest="d", first_id="m")
     assert "The oldest turns of the conversation were left out." in sheet(sight(seen=cut))

@@ -5,8 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from app.presets.given import models_own
 from engine.backends.llama_cpp.model import LlamaModel
 from engine.errors import InglenookError, ModelDamaged, ModelError, ModelUnsupported
+from engine.sampling_params import SamplingParams
 from tests.engine.backends.llama_cpp.tiny_model import write_tiny_model
 
 
@@ -23,8 +25,18 @@ def test_a_tiny_model_tells_its_facts(tiny: Path) -> None:
     # Two layers of 64 numbers each for K and V, two bytes a number.
     assert info.kv_bytes_per_token == 2 * 2 * 64 * 2
     assert (info.bos_text, info.eos_text, info.chat_template) == ("<s>", "</s>", None)
+    assert info.sampling == {}
     assert not model.is_recurrent
     model.close()
+    model.close()
+
+
+def test_a_file_tells_what_it_recommends(tmp_path: Path) -> None:
+    path = write_tiny_model(tmp_path / "a.gguf", sampling={"temp": 0.6, "top_k": 20, "top_p": 0.95})
+    model = LlamaModel(path, facts_only=True)
+    own = models_own(model.info().sampling)
+    assert own is not None
+    assert own.params == SamplingParams(temperature=0.6, top_k=20, top_p=0.95)
     model.close()
 
 

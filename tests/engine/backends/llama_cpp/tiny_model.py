@@ -1,5 +1,6 @@
 """Tiny models with random weights, for the architectures that the starter is not."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import gguf
@@ -13,14 +14,23 @@ WINDOW = 32
 INNER, STATE, RANK, KERNEL = 2 * WIDTH, 16, 4, 4
 
 
-def write_tiny_model(path: Path, architecture: str = "llama") -> Path:
+def write_tiny_model(
+    path: Path, architecture: str = "llama", sampling: Mapping[str, float] | None = None
+) -> Path:
     """`llama`, `gemma3` (its window slides over 32 tokens), `mamba` (recurrent), `jamba` (a
-    recurrent layer and one that attends), `lfm2` (that and a window), or any name."""
+    recurrent layer and one that attends), `lfm2` (that and a window), or any name. `sampling` is
+    what the file recommends."""
     writer = gguf.GGUFWriter(path, architecture)
     writer.add_name(f"tiny {architecture}")
     writer.add_context_length(CONTEXT)
     writer.add_embedding_length(WIDTH)
     writer.add_block_count(LAYERS)
+    for name, value in (sampling or {}).items():
+        writer.add_key_value(
+            f"general.sampling.{name}",
+            value,
+            gguf.GGUFValueType.INT32 if isinstance(value, int) else gguf.GGUFValueType.FLOAT32,
+        )
     _add_vocabulary(writer)
     last_norm = "token_embd_norm" if architecture == "lfm2" else "output_norm"
     _add_ones(writer, f"{last_norm}.weight", WIDTH)

@@ -1,0 +1,48 @@
+// Presets as files: what only a browser can do, which is to save one and to open one.
+(() => {
+  "use strict";
+  const find = (selector) => document.querySelector(selector);
+  const LARGEST = 1_000_000;
+  const say = (sentence) => {
+    const button = find("#preset_import");
+    find("#preset_refused")?.remove();
+    if (!sentence) return;
+    const note = Object.assign(document.createElement("p"), { id: "preset_refused", className: "fault", textContent: sentence });
+    note.setAttribute("role", "alert");
+    button.closest("#preset_buttons").after(note);
+  };
+  const save = async () => {
+    const name = find("#preset input")?.value;
+    if (!name) return;
+    const reply = await fetch(`/_app/presets?name=${encodeURIComponent(name)}`);
+    if (!reply.ok) return say(await reply.text());
+    const [, file] = reply.headers.get("content-disposition").match(/filename\*=UTF-8''(.+)$/);
+    const link = document.createElement("a");
+    link.href = URL.createObjectURL(await reply.blob());
+    link.download = decodeURIComponent(file);
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 60000);
+  };
+  const take = async (file) => {
+    say("");
+    if (file.size > LARGEST) {
+      return say(`${file.name} has ${file.size.toLocaleString("en-US")} bytes, and a preset has at most ${LARGEST.toLocaleString("en-US")}: choose a file that was exported as a preset.`);
+    }
+    const box = find("#preset_file :is(textarea, input)");
+    // The same file again is a change, too.
+    const text = await file.text();
+    box.value = box.value === text ? `${text}\n` : text;
+    box.dispatchEvent(new Event("input", { bubbles: true }));
+  };
+  const choose = () => {
+    const input = Object.assign(document.createElement("input"), { type: "file", accept: ".json,application/json", id: "preset_chooser", hidden: true });
+    input.addEventListener("change", () => input.files[0] && take(input.files[0]));
+    find("#preset_chooser")?.remove();
+    document.body.append(input);
+    input.click();
+  };
+  addEventListener("click", (event) => {
+    if (event.target.closest?.("#preset_export")) save();
+    if (event.target.closest?.("#preset_import")) choose();
+  });
+})();
