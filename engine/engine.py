@@ -21,6 +21,7 @@ from engine.kv.seats import Seats, common_prefix
 from engine.kv.store import KVUsage
 from engine.request import FinishReason, Request, RequestOutput
 from engine.sampling.draft_gate import StepCosts
+from engine.sampling.draft_model import DraftModel
 from engine.sampling.sampler import Sampler
 from engine.sampling.speculate import Speculator
 from engine.sampling_params import SamplingParams
@@ -49,9 +50,14 @@ class Engine:
     """All running generations of one backend. Owned by the engine thread."""
 
     def __init__(
-        self, backend: Backend, config: EngineConfig, costs: StepCosts | None = None
+        self,
+        backend: Backend,
+        config: EngineConfig,
+        costs: StepCosts | None = None,
+        draft_model: DraftModel | None = None,
     ) -> None:
-        """`costs` of its steps, where they are known; see `measure_steps`."""
+        """`costs` of its steps, where they are known; see `measure_steps`. `draft_model`: it
+        guesses what comes next, and is closed with the engine."""
         self._backend = backend
         self._tokenizer = backend.tokenizer
         self._runner = backend.model_runner
@@ -68,7 +74,9 @@ class Engine:
         self._sampler = Sampler(backend.tokenizer)
         # A recurrent state cannot be put back to before a guess that was wrong.
         can_guess = config.speculate and backend.kv_memory.can_cut
-        self._speculator = Speculator(costs or StepCosts()) if can_guess else None
+        self._speculator = Speculator(costs or StepCosts(), draft_model) if can_guess else None
+        self._draft_model = draft_model
+        self._read_forced = config.read_forced
         self._generations: dict[int, Generation] = {}
         self.clock = StepClock()
 
@@ -91,7 +99,10 @@ class Engine:
     def add_request(self, request: Request) -> None:
         """Queue a request whose prompt fits; the caller has checked that."""
         self._generations[request.request_id] = Generation(
-            request, self._tokenizer, self._backend.max_request_tokens
+            request,
+            self._tokenizer,
+            self._backend.max_request_tokens,
+            read_forced=self._read_forced,
         )
         self._scheduler.add(request)
 
@@ -141,6 +152,8 @@ class Engine:
         starter model, and with a large one in about as long as 15 tokens take to be read."""
         if self._speculator is None:
             return
+        if self._draft_model is not None:
+            self._draft_model.measure()
         until = perf_counter() + MEASURING_SECONDS
         for num_tokens in MEASURED_SIZES:
             if self._speculator.costs.is_known and perf_counter() > until:
@@ -201,6 +214,8 @@ class Engine:
             self._seats.flush()
             self._seats.store.close(CLOSE_SECONDS)
         finally:
+            if self._draft_model is not None:
+                self._draft_model.close()
             self._backend.close()
 
     def forget_all(self) -> None:
@@ -216,8 +231,8 @@ class Engine:
 
     def _guess(self) -> None:
         if self._speculator is not None:
-            writing = [request for request in self._scheduler.running if not request.is_prefilling]
-            self._speculator.guess([self._generations[each.request_id] for each in writing])
+            running = self._scheduler.running
+            self._speculator.guess([self._generations[each.request_id] for each in running])
 
     def _commit(self, batch: Batch, seconds: float) -> None:
         for item in batch.scheduled:
