@@ -32,8 +32,7 @@ logger = logging.getLogger(__name__)
 CLOSE_SECONDS = 10.0
 # How soon to look what the disk has done, while it is writing.
 WRITER_LOOK_SECONDS = 0.05
-# The first one also warms up; what it took too long is outweighed by those that follow.
-MEASURED_SIZES = 1, 12, 1, 4, 1
+MEASURED_SIZES = 1, 12, 4, 2, 1
 MEASURING_SECONDS = 0.3
 MAX_RAM_BUDGET = 4_000_000_000
 
@@ -148,25 +147,24 @@ class Engine:
         return outputs
 
     def measure_steps(self) -> None:
-        """Find out what steps of a few tokens cost, before the first request: in 0.1 s with the
-        starter model, and with a large one in about as long as 15 tokens take to be read."""
+        """Find out what steps of a few tokens cost, before the first request: for 0.3 s, or with a
+        large model for about as long as 20 tokens take to be read."""
         if self._speculator is None:
             return
         if self._draft_model is not None:
             self._draft_model.measure()
         until = perf_counter() + MEASURING_SECONDS
-        for num_tokens in MEASURED_SIZES:
-            if self._speculator.costs.is_known and perf_counter() > until:
-                return
-            request = Request([0] * num_tokens, SamplingParams(), sequence_id=0)
-            batch = Batch((ScheduledRequest.of(request, num_tokens),))
-            before = perf_counter()
-            computed = self._runner.execute(batch)
-            seconds = perf_counter() - before
-            self._backend.kv_memory.free(0)
-            if isinstance(computed, StepFailure):
-                return
-            self._speculator.learn(batch, seconds)
+        while perf_counter() < until or not self._speculator.costs.is_known:
+            for num_tokens in MEASURED_SIZES:
+                request = Request([0], SamplingParams(), sequence_id=0)
+                # As in a step with guesses, each token has a row of logits.
+                guessed = (0,) * (num_tokens - 1)
+                batch = Batch((ScheduledRequest.of(request, 1, guessed),))
+                computed = self._runner.execute(batch)
+                self._backend.kv_memory.free(0)
+                if isinstance(computed, StepFailure):
+                    return
+                self._speculator.costs.measured(num_tokens, self._runner.step_cost)
 
     def maintain(self) -> float | None:
         """A little of the work that no request waits for. Gives the seconds until more of it is
@@ -243,7 +241,7 @@ class Engine:
         if batch.is_reading:
             self._scheduler.learn_speed(batch.num_tokens, seconds)
         elif self._speculator is not None and not batch.is_reproducible:
-            self._speculator.learn(batch, seconds)
+            self._speculator.learn(batch, self._runner.step_cost)
 
     def _advance(
         self, item: ScheduledRequest, rows: NDArray[np.float32]

@@ -79,6 +79,10 @@ class ReplayRunner:
                     row[token_id] = RAISED
         return logits
 
+    @property
+    def step_cost(self) -> float:
+        return self._runner.step_cost
+
     def abort_step(self) -> None:
         self._runner.abort_step()
 

@@ -24,7 +24,7 @@ MOST_SPACES = 2
 # look is as dear as some tokens are: it comes after a part of what may still be wasted.
 LAST_TOKENS = 64
 LOOK_EVERY = 16
-LOOK_SHARE = 0.25
+LOOK_SHARE = 0.5
 # A search that finds nothing takes long; after so many the answer is left to itself.
 MOST_VAIN_LOOKS = 2
 

@@ -14,6 +14,8 @@ MIN_GAIN = 1.1
 # Up to here the looks are a small part of a step's time.
 SHALLOW_LOOKS = 512
 WEIGHT = 0.2
+# So many times what is known is the most that one step can make believe.
+MOST_SURPRISE = 2.0
 # How fast it is forgotten that guessing was dear behind a long conversation.
 FORGETTING = 0.01
 
@@ -32,14 +34,20 @@ class StepCosts:
     def is_known(self) -> bool:
         return len(self._bases) > 1
 
+    def measured(self, num_tokens: int, seconds: float) -> None:
+        """A step without looks, before the first request: of several the fastest counts, since what
+        was slower waited for something else."""
+        self._note(num_tokens, min(seconds, self._bases.get(num_tokens, seconds)))
+
     def learn(self, num_tokens: int, num_looks: int, seconds: float) -> None:
         """`num_tokens` were computed in this time, with all their looks at earlier ones."""
         if num_looks <= SHALLOW_LOOKS * num_tokens:
             known = self._bases.get(num_tokens)
-            if known is None:
-                insort(self._sizes, num_tokens)
             seconds = max(0.0, seconds - num_looks * self._time_of_a_look(num_tokens))
-            self._bases[num_tokens] = seconds if known is None else _blend(known, seconds)
+            if known is not None:
+                # One that was held up must not say much.
+                seconds = _blend(known, min(seconds, MOST_SURPRISE * known))
+            self._note(num_tokens, seconds)
         elif self._bases:
             look = max(0.0, seconds - self._base(num_tokens)) / num_looks
             if num_tokens == 1:
@@ -51,6 +59,11 @@ class StepCosts:
 
     def seconds(self, num_tokens: int, num_looks: int) -> float:
         return self._base(num_tokens) + num_looks * self._time_of_a_look(num_tokens)
+
+    def _note(self, num_tokens: int, seconds: float) -> None:
+        if num_tokens not in self._bases:
+            insort(self._sizes, num_tokens)
+        self._bases[num_tokens] = seconds
 
     def _time_of_a_look(self, num_tokens: int) -> float:
         if num_tokens == 1 or self._look_of_many is None:

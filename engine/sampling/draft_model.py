@@ -13,7 +13,6 @@ import logging
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from time import perf_counter
 
 import numpy as np
 from numpy.typing import NDArray
@@ -220,13 +219,12 @@ class DraftModel:
     def _compute(self, request: Request, num_tokens: int) -> NDArray[np.float32] | None:
         """The logits after the last of them, empty where nobody asks; None when it failed."""
         item = ScheduledRequest.of(request, num_tokens)
-        began = perf_counter()
-        logits = self._backend.model_runner.execute(Batch((item,)))
-        seconds = perf_counter() - began
+        runner = self._backend.model_runner
+        logits = runner.execute(Batch((item,)))
         if isinstance(logits, StepFailure):
             self._give_up(logits)
             return None
-        self._costs.learn(num_tokens, item.start * num_tokens, seconds)
+        self._costs.learn(num_tokens, item.start * num_tokens, runner.step_cost)
         request.num_computed_tokens += num_tokens
         return logits[0] if item.is_sampled else logits
 

@@ -9,7 +9,9 @@ earnest, so it costs nothing to know when guessing begins to pay, and when it st
 does not pay is asked now and then, so seldom that it costs next to nothing.
 """
 
+from bisect import bisect_right
 from collections.abc import Sequence
+from math import sqrt
 from typing import NamedTuple
 
 from engine.batch import MAX_GUESSED, Batch
@@ -17,12 +19,14 @@ from engine.generation import Generation
 from engine.request import Request
 from engine.sampling.draft_gate import StepCosts, best_length
 from engine.sampling.draft_model import DraftModel
-from engine.sampling.lookup import LONG_MATCH, PromptLookup
+from engine.sampling.lookup import LONGER_MATCHES, PromptLookup
 
 # Of guesses that nobody has seen yet, so many of two come true.
 FIRST_HITS, FIRST_TRIALS = 1.0, 2.0
-# How much of what was seen still counts at the next guess.
-MEMORY = 0.95
+# How much of what was seen still counts at the next guess: of a request, and of all of them.
+MEMORY, MEMORY_OF_ALL = 0.95, 0.99
+# A new request begins with what others have shown, which counts as much as so many of its own.
+BORROWED_TRIALS = 8.0
 # So many tokens of prompts are taken in at each step, in a millisecond; others wait meanwhile.
 INDEX_TOKENS = 1024
 # So many of a prompt does the draft model read between two tokens of the answer.
@@ -33,18 +37,28 @@ TRIAL_TOKENS = 3
 
 
 class HitRate:
-    """The share of guesses that came true, the newest ones most."""
+    """The share of guesses that came true, the newest ones most; of one request, which adds to that
+    `of_all`, or of all."""
 
-    def __init__(self) -> None:
+    def __init__(self, of_all: "HitRate | None" = None) -> None:
+        self._of_all = of_all
         self._hits, self._trials = FIRST_HITS, FIRST_TRIALS
+        if of_all is not None:
+            self._trials = min(BORROWED_TRIALS, of_all._trials)
+            self._hits = of_all._hits / of_all._trials * self._trials
+        self._memory = MEMORY_OF_ALL if of_all is None else MEMORY
 
     @property
     def share(self) -> float:
-        return self._hits / self._trials
+        """What may be counted on: less than was seen, by the uncertainty of so few trials."""
+        share = self._hits / self._trials
+        return share - sqrt(share * (1 - share) / self._trials)
 
     def count(self, is_hit: bool) -> None:
-        self._hits = MEMORY * self._hits + is_hit
-        self._trials = MEMORY * self._trials + 1
+        self._hits = self._memory * self._hits + is_hit
+        self._trials = self._memory * self._trials + 1
+        if self._of_all is not None:
+            self._of_all.count(is_hit)
 
 
 class Guess(NamedTuple):
@@ -57,10 +71,11 @@ class Guess(NamedTuple):
 class Drafter:
     """What one request may say next. Owned by the speculator."""
 
-    def __init__(self) -> None:
+    def __init__(self, rates: Sequence[HitRate]) -> None:
+        """`rates` of all requests, of each class of matches."""
         self._lookup = PromptLookup()
         self._guess: Guess | None = None
-        self._rate_of_short, self._rate_of_long = HitRate(), HitRate()
+        self._rates = [HitRate(of_all) for of_all in rates]
         self.seconds_since_trial = 0.0
         """What steps without guesses took since the draft model was last asked."""
 
@@ -87,8 +102,7 @@ class Drafter:
         guessed, length = self._lookup.guess(MAX_GUESSED)
         if not guessed:
             return None
-        rate = self._rate_of_long if length >= LONG_MATCH else self._rate_of_short
-        return self.expect(Guess(guessed, rate))
+        return self.expect(Guess(guessed, self._rates[bisect_right(LONGER_MATCHES, length)]))
 
     def expect(self, guess: Guess) -> Guess:
         """Compare it with what comes."""
@@ -103,6 +117,7 @@ class Speculator:
         self.costs = costs
         self._draft_model = draft_model
         self._rate_of_model = HitRate()
+        self._rates = [HitRate() for _ in range(len(LONGER_MATCHES) + 1)]
         self._drafters: dict[int, Drafter] = {}
 
     def guess(self, running: Sequence[Generation]) -> None:
@@ -119,7 +134,7 @@ class Speculator:
                 continue
             drafter = self._drafters.get(request.request_id)
             if drafter is None:
-                drafter = self._drafters[request.request_id] = Drafter()
+                drafter = self._drafters[request.request_id] = Drafter(self._rates)
             num_to_index -= drafter.follow(request.token_ids, num_to_index)
             if request.is_prefilling or not drafter.knows(request.token_ids):
                 continue
