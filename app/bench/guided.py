@@ -130,6 +130,11 @@ class GuidedBench:
                 f"The answer to {asked.question!r} did not come to the end of its form: choose"
                 " another model for this benchmark."
             )
+        if form.matcher().num_valid(written.token_ids) < len(written.token_ids):
+            raise EngineError(
+                "This model thinks before it answers, which has no form: choose another model for"
+                " this benchmark."
+            )
         return Subject(asked, form, guidance, prompt, written.token_ids)
 
     def cost(self, asked: Asked) -> dict[str, Any]:
@@ -149,8 +154,8 @@ class GuidedBench:
         """Forced tokens read together against one by one, in the same form."""
         subject = self.subject(asked, self.joint)
         sizes = step_sizes(subject)
-        num_forced = len(subject.token_ids) - num_sampled(subject)
-        share = num_forced / len(subject.token_ids)
+        # One token is sampled in each step.
+        share = 1 - len(sizes) / len(subject.token_ids)
         predicted: list[float] = []
 
         def ratios(pair: Pair[Written]) -> dict[str, float]:
@@ -212,11 +217,6 @@ def step_sizes(subject: Subject) -> list[int]:
         pending = 1
         if place == len(subject.token_ids):
             return sizes
-
-
-def num_sampled(subject: Subject) -> int:
-    """A step for each."""
-    return len(step_sizes(subject))
 
 
 def predicted_gain(costs: StepCosts, sizes: Sequence[int], num_tokens: int) -> float:
