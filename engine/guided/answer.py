@@ -20,9 +20,11 @@ from engine.tokenizer import THINKING_TAGS, Tokenizer, encode_continuation
 # So much of an answer may be thinking; the rest is for what was asked for.
 THINKING_SHARE = 0.5
 MOST_SPACES = 2
-# How often to look whether the end can still be reached, while it is far.
-LOOK_EVERY = 16
+# Whether the end can still be reached is looked at with each of the last tokens. While it is far, a
+# look is as dear as some tokens are: it comes after a part of what may still be wasted.
 LAST_TOKENS = 64
+LOOK_EVERY = 16
+LOOK_SHARE = 0.5
 BEAM_CLOSING_SECONDS = 0.005
 """It is looked for at every step of every beam, and others wait meanwhile."""
 # Where no token is tried ahead, the way to the end is taken while it is so much shorter than what
@@ -243,7 +245,8 @@ class GuidedAnswer:
             return token_id
         self._num_unlooked += 1
         near = max(LAST_TOKENS, 2 * (self._num_to_end or 0))
-        if num_left > near and self._num_unlooked < LOOK_EVERY:
+        patience = max(LOOK_EVERY, LOOK_SHARE * (num_left - near))
+        if num_left > near and self._num_unlooked < patience:
             return token_id
         if not self._is_near and num_left <= near:
             # What was vain from afar may be short now.
