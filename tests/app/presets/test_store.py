@@ -115,3 +115,13 @@ def test_there_is_an_end_to_them(presets: Presets, path: Path) -> None:
 def test_a_preset_that_cannot_be_written_is_a_sentence(tmp_path: Path) -> None:
     with pytest.raises(HomeError, match="could not be saved"):
         Presets(tmp_path / "missing" / "presets.json").save(HOT)
+
+
+def test_a_file_that_was_changed_by_hand_is_read_again(presets: Presets, path: Path) -> None:
+    presets.save(HOT)
+    assert presets.saved() == (HOT,)
+    path.write_text(path.read_text().replace("Hot", "Warm"))
+    assert [each.name for each in presets.saved()] == ["Warm"]
+    path.write_text("")
+    with pytest.raises(HomeError):
+        presets.saved()
