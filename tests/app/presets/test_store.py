@@ -92,7 +92,7 @@ def test_what_the_model_recommends_is_offered(path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["{", "[]", '{"presets": 3}', '{"presets": [{"name": "x"}]}', "\0"]
+    "text", ["", "{", "[]", '{"presets": 3}', '{"presets": [{"name": "x"}]}', "\0"]
 )
 def test_a_damaged_file_is_said_and_never_overwritten(
     presets: Presets, path: Path, text: str
