@@ -58,7 +58,8 @@ class Presets:
 
     def get(self, name: str) -> Preset:
         """Raises UsageError for a name that there is not."""
-        found = _find(self.all(), name)
+        # Those that are given are there whatever became of the file.
+        found = _find(self.given(), name) or _find(self.saved(), name)
         if found is None and name.casefold() == MODELS_OWN.casefold():
             raise UsageError("The file of this model recommends nothing: choose another preset.")
         if found is None:

@@ -98,7 +98,8 @@ def test_a_damaged_file_is_said_and_never_overwritten(
     presets: Presets, path: Path, text: str
 ) -> None:
     path.write_text(text)
-    for action in (presets.saved, lambda: presets.save(HOT), lambda: presets.get("precise")):
+    assert presets.get("precise").params.is_greedy
+    for action in (presets.saved, lambda: presets.save(HOT), lambda: presets.get("hot")):
         with pytest.raises(HomeError, match="correct the file, or move it away"):
             action()
     assert path.read_text() == text
