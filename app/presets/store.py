@@ -27,6 +27,8 @@ class Presets:
     ) -> None:
         self._path = path
         self._recommended = recommended
+        self._read: tuple[str, tuple[Preset, ...]] | None = None
+        """The text of the file that was read last, and what it says: it is asked often."""
 
     def given(self) -> tuple[Preset, ...]:
         own = models_own(self._recommended())
@@ -40,20 +42,24 @@ class Presets:
             return ()
         except (OSError, ValueError) as error:
             raise self._damaged(str(error)) from error
+        if self._read is not None and text == self._read[0]:
+            return self._read[1]
         try:
             found = json.loads(text)
             presets = [read_preset(each) for each in found["presets"]]
         except (ValueError, KeyError, TypeError, RecursionError, UsageError) as error:
             # An empty list in its place would be stored over what somebody has saved.
             raise self._damaged(str(error)) from error
-        return tuple(sorted(presets, key=lambda each: each.name.casefold()))
+        self._read = text, tuple(sorted(presets, key=lambda each: each.name.casefold()))
+        return self._read[1]
 
     def all(self) -> tuple[Preset, ...]:
         return (*self.given(), *self.saved())
 
     def get(self, name: str) -> Preset:
         """Raises UsageError for a name that there is not."""
-        found = _find(self.all(), name)
+        # Those that are given are there whatever became of the file.
+        found = _find(self.given(), name) or _find(self.saved(), name)
         if found is None and name.casefold() == MODELS_OWN.casefold():
             raise UsageError("The file of this model recommends nothing: choose another preset.")
         if found is None:

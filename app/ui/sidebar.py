@@ -73,7 +73,9 @@ class Sidebar:
         """A conversation that is in memory only. Gives its id, and nothing for the list."""
         settings = self.services.settings
         made = await self.services.conversations.create(
-            system_prompt=settings.default_system_prompt, temporary=True
+            system_prompt=settings.default_system_prompt,
+            temporary=True,
+            examples=settings.default_examples,
         )
         return made.conversation_id, None
 

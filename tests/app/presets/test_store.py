@@ -92,13 +92,14 @@ def test_what_the_model_recommends_is_offered(path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["{", "[]", '{"presets": 3}', '{"presets": [{"name": "x"}]}', "\0"]
+    "text", ["", "{", "[]", '{"presets": 3}', '{"presets": [{"name": "x"}]}', "\0"]
 )
 def test_a_damaged_file_is_said_and_never_overwritten(
     presets: Presets, path: Path, text: str
 ) -> None:
     path.write_text(text)
-    for action in (presets.saved, lambda: presets.save(HOT), lambda: presets.get("precise")):
+    assert presets.get("precise").params.is_greedy
+    for action in (presets.saved, lambda: presets.save(HOT), lambda: presets.get("hot")):
         with pytest.raises(HomeError, match="correct the file, or move it away"):
             action()
     assert path.read_text() == text
@@ -115,3 +116,13 @@ def test_there_is_an_end_to_them(presets: Presets, path: Path) -> None:
 def test_a_preset_that_cannot_be_written_is_a_sentence(tmp_path: Path) -> None:
     with pytest.raises(HomeError, match="could not be saved"):
         Presets(tmp_path / "missing" / "presets.json").save(HOT)
+
+
+def test_a_file_that_was_changed_by_hand_is_read_again(presets: Presets, path: Path) -> None:
+    presets.save(HOT)
+    assert presets.saved() == (HOT,)
+    path.write_text(path.read_text().replace("Hot", "Warm"))
+    assert [each.name for each in presets.saved()] == ["Warm"]
+    path.write_text("")
+    with pytest.raises(HomeError):
+        presets.saved()

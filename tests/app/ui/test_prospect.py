@@ -10,7 +10,6 @@ from app.chat.prospect import Likely, Prospect, Step
 from app.ui.choices import Choices
 from app.ui.prospect import ProspectPanel, chart, percent
 from app.ui.sampling import LABELS
-from app.ui.token_text import token_html, visible
 from engine.sampling.controls import ORDERS
 from engine.sampling_params import SamplingParams
 from tests.fakes_chat import FakeServices
@@ -60,11 +59,6 @@ def test_percents_say_no_more_than_is_known(probability: float, words: str) -> N
 
 def test_every_step_of_an_order_has_a_name() -> None:
     assert {name for order in ORDERS.values() for name in order} <= set(LABELS)
-
-
-def test_white_space_of_a_token_can_be_seen() -> None:
-    assert visible(" a\n") == "␣a⏎"
-    assert token_html("") == "<code>&nbsp;</code>"
 
 
 async def test_nothing_is_computed_while_nobody_looks(panel: ProspectPanel) -> None:

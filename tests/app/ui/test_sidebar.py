@@ -1,10 +1,12 @@
 """A title is what can be seen, and what a search found stands below it."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import gradio as gr
 import pytest
 
+from app.chat.example import Example
 from app.ui.sidebar import Header, Sidebar
 from tests.fakes_chat import FakeServices
 
@@ -45,4 +47,17 @@ async def test_a_title_left_by_pressing_delete_is_no_complaint(tmp_path: Path) -
         header = Header(services)
     await services.conversations.delete(made.conversation_id)
     assert await header.rename(made.conversation_id, "Old") == gr.skip()
+    services.database.close()
+
+
+async def test_a_temporary_chat_begins_as_others_do(tmp_path: Path) -> None:
+    services = FakeServices(tmp_path)
+    examples = (Example("2+2?", "Vier."),)
+    services.settings = replace(services.settings, default_examples=examples)
+    with gr.Blocks(analytics_enabled=False):
+        sidebar = Sidebar(services)
+    conversation_id, _ = await sidebar.begin_temporary()
+    made = await services.conversations.get(conversation_id)
+    assert (made.examples, made.system_prompt) == (examples, "You are a helpful assistant.")
+    services.conversations.close()
     services.database.close()
