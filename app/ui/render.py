@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import fields
+from html import escape
 from typing import Any
 
 from app.amounts import milliseconds
@@ -138,7 +139,7 @@ def _small_print(message: Message) -> str:
         kind = "note failed" if message.state is MessageState.FAILED else "note"
         lines.append(f'<p class="{kind}">{show_verbatim(" · ".join(notes))}</p>')
     if measured := figures(message):
-        saw = f'<a class="saw" href="{SAW}{message.message_id}">What the model saw</a>'
+        saw = f'<a class="saw" href="{SAW}{escape(message.message_id)}">What the model saw</a>'
         lines.append(f'<p class="figures">{measured}{DOT}{saw}</p>')
     return "".join(lines)
 

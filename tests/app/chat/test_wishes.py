@@ -17,7 +17,7 @@ def test_what_a_field_means_is_told() -> None:
 
 
 def test_a_ready_made_form_is_told_in_words() -> None:
-    assert "CSV with a header. Two lines or more" in in_words(CSV)
+    assert "CSV with a header. Up to thirty lines" in in_words(CSV)
     assert "start:" not in in_words(CSV)
 
 
