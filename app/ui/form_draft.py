@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from app.chat.answer_form import AnswerForm
+from app.chat.answer_form import AnswerForm, choices_in
 from app.chat.fields import Fields, fields_as_json, fields_from_json, fields_of
 from engine.errors import GrammarError
 from engine.guided.grammar import GrammarKind, grammar_kind
@@ -102,7 +102,11 @@ def draft_of(form: AnswerForm | None, ready: Mapping[str, ReadyForm]) -> FormDra
             approximate = form.grammar.is_approximate
             return FormDraft(Way.SCHEMA, schema=source, is_approximate=approximate)
         case GrammarKind.CHOICE:
-            return FormDraft(Way.CHOICES, choices="\n".join(json.loads(source)))
+            try:
+                return FormDraft(Way.CHOICES, choices="\n".join(choices_in(source)))
+            except ValueError:
+                # From elsewhere; nothing of it can be shown line by line.
+                return FormDraft(Way.CHOICES)
         case GrammarKind.REGEX:
             return FormDraft(Way.PATTERN, pattern=source)
     return FormDraft(Way.GRAMMAR, grammar=source)
