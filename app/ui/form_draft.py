@@ -57,6 +57,11 @@ class FormDraft:
         }
         return not written.get(Way(self.way))
 
+    @property
+    def may_be_broken(self) -> bool:
+        """Only of a schema can a part be left to a check afterwards."""
+        return self.is_approximate and self.way == Way.SCHEMA
+
     def form(self, ready: Mapping[str, ReadyForm]) -> AnswerForm | None:
         """None: the answers are text. Raises GrammarError for what is no form."""
         match Way(self.way):
@@ -72,7 +77,7 @@ class FormDraft:
                 return AnswerForm.of_ready(chosen)
             case Way.SCHEMA:
                 kind = GrammarKind.JSON_SCHEMA
-                return AnswerForm.of_own(kind, self.schema, self.is_approximate)
+                return AnswerForm.of_own(kind, self.schema, self.may_be_broken)
             case Way.CHOICES:
                 choices = [each.strip() for each in self.choices.splitlines() if each.strip()]
                 source = json.dumps(choices, ensure_ascii=False)

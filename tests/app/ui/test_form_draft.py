@@ -86,3 +86,8 @@ def test_what_was_not_written_yet_is_empty() -> None:
 def test_choices_that_are_no_list_of_texts_leave_the_sheet_empty(source: str) -> None:
     form = AnswerForm(Grammar(GrammarKind.CHOICE, source))
     assert draft_of(form, READY) == FormDraft(Way.CHOICES)
+
+
+@pytest.mark.parametrize("way", Way)
+def test_only_a_schema_is_followed_approximately(way: Way) -> None:
+    assert FormDraft(way, is_approximate=True).may_be_broken == (way is Way.SCHEMA)
