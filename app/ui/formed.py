@@ -83,6 +83,11 @@ def formed(message: Message) -> str:
     )
 
 
+def forget_formed() -> None:
+    """Keep nothing of any answer, as when one was deleted; what is still shown is made anew."""
+    _formed.cache_clear()
+
+
 def forming(message: Message) -> str:
     """Markdown of one that is being written: what can be shown of it."""
     assert message.made_in is not None
