@@ -73,12 +73,10 @@ class AnswerForm:
         is_approximate = found.get("is_approximate", False)
         if not isinstance(is_approximate, bool):
             raise ValueError("'is_approximate' of a form is true or false")
-        grammar = Grammar(
-            GrammarKind(_text(found, "kind")),
-            _text(found, "source"),
-            is_approximate,
-            tuple(examples),
-        )
+        kind, source = GrammarKind(_text(found, "kind")), _text(found, "source")
+        if kind is GrammarKind.CHOICE:
+            choices_in(source)
+        grammar = Grammar(kind, source, is_approximate, tuple(examples))
         title = _text(found, "title")
         medium = Medium(_text(found, "medium") or Medium.TEXT.value)
         return cls(grammar, title[:LONGEST_TITLE], _text(found, "description"), medium)
@@ -119,6 +117,17 @@ class MadeIn:
         if not isinstance(is_checked, bool):
             raise ValueError("'is_checked' is true or false")
         return cls(AnswerForm.from_json(found.get("form")), is_checked, _text(found, "fault"))
+
+
+def choices_in(source: str) -> list[str]:
+    """Those of a form of this kind. Raises ValueError unless it is a JSON list of texts."""
+    try:
+        choices = json.loads(source)
+    except (ValueError, RecursionError) as error:
+        raise ValueError("the choices of a form are a JSON list of texts") from error
+    if not isinstance(choices, list) or not all(isinstance(each, str) for each in choices):
+        raise ValueError("the choices of a form are a JSON list of texts")
+    return choices
 
 
 def _text(found: Mapping[str, Any], name: str) -> str:

@@ -25,26 +25,26 @@ class Wishes:
     """Of one branch, asked for in the order of its turns. Owned by whoever builds a prompt."""
 
     def __init__(self) -> None:
-        self._before = ""
+        self._before: str | None = None
 
     def next(self, form: AnswerForm | None) -> str:
         """What stands after the message whose answer has this form; mostly nothing."""
-        words = "" if form is None else in_words(form)
+        words = None if form is None else in_words(form)
         if words == self._before:
             return ""
         self._before = words
-        return words or TEXT_AGAIN
+        return TEXT_AGAIN if words is None else words
 
 
 def in_words(form: AnswerForm) -> str:
     """The form as it is described, or else its source. Empty for a source that is too long."""
     if form.title and form.description:
         return f"Answer only in this form: {form.title}. {form.description}"
-    if not is_shown(form):
+    if len(form.grammar.source) > LONGEST_SHOWN:
         return ""
     return f"{_LEADS[form.grammar.kind]}\n{form.grammar.source}"
 
 
 def is_shown(form: AnswerForm) -> bool:
-    """Whether the model reads the source of the form; it is kept to it in any case."""
-    return len(form.grammar.source) <= LONGEST_SHOWN
+    """Whether the model is told of the form; it is kept to it in any case."""
+    return bool(in_words(form))

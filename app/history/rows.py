@@ -1,9 +1,10 @@
 """Rows of the history's tables, and the values they stand for."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -11,6 +12,10 @@ from app.chat.answer_form import AnswerForm, MadeIn
 from app.chat.example import Example, examples_as_json, examples_from_json
 from app.chat.likelihoods import Likelihoods
 from app.chat.message import Conversation, Message, MessageState, Overflow, Role, Seen
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 
 def conversation_from_row(row: Mapping[str, Any]) -> Conversation:
@@ -59,7 +64,7 @@ def message_from_row(row: Mapping[str, Any]) -> Message:
         token_ids=ids_from_bytes(row["token_ids"]),
         timings=json.loads(row["timings"]),
         seen=Seen(**json.loads(row["seen"])),
-        made_in=MadeIn.from_json(found) if (found := json.loads(row["made_in"])) else None,
+        made_in=_understood(MadeIn.from_json, row["made_in"]),
         likelihoods=Likelihoods(row["likelihoods"]) if row["likelihoods"] else None,
     )
 
@@ -102,8 +107,7 @@ def form_as_text(form: AnswerForm | None) -> str:
 
 
 def form_from_text(stored: str) -> AnswerForm | None:
-    found = json.loads(stored)
-    return AnswerForm.from_json(found) if found else None
+    return _understood(AnswerForm.from_json, stored)
 
 
 def seen_as_json(value: Seen) -> dict[str, Any]:
@@ -131,3 +135,16 @@ def bytes_from_ids(token_ids: Iterable[int]) -> bytes:
 
 def ids_from_bytes(stored: bytes) -> tuple[int, ...]:
     return tuple(np.frombuffer(stored, dtype="<i4").tolist())
+
+
+def _understood(read: Callable[[object], T], stored: str) -> T | None:
+    """None for an empty object, and for what a newer or an older app may have meant: a
+    conversation opens whatever is said about its form."""
+    found = json.loads(stored)
+    if not found:
+        return None
+    try:
+        return read(found)
+    except ValueError as error:
+        logger.warning("a stored form is not understood: %s", error)
+        return None

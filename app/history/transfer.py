@@ -1,5 +1,6 @@
 """Conversations as one JSON document, and back: whole trees, nothing lost, nothing overwritten."""
 
+import re
 import time
 import uuid
 from collections.abc import Sequence
@@ -22,6 +23,7 @@ from app.history.tree import Tree, read_tree, unfit
 from engine.errors import HistoryError, NotFound
 
 VERSION = 1
+_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +31,7 @@ class ImportReport:
     """What became of a document's conversations; the ids are those they have here.
 
     `imported` kept their ids, `copied` took new ones because the old stand for something else
-    here, `skipped` were here already, word for word.
+    here or cannot be ids here, `skipped` were here already, word for word.
     """
 
     imported: tuple[str, ...] = ()
@@ -89,7 +91,7 @@ def _import(tables: Tables, trees: Sequence[Tree]) -> ImportReport:
                 "update conversation set deleted_at = null where id = ?", [conversation_id]
             )
             skipped.append(conversation_id)
-        elif _is_taken(tables, tree):
+        elif _has_foreign_ids(tree) or _is_taken(tables, tree):
             copy = _with_new_ids(tree)
             _insert(tables, copy)
             copied.append(copy.conversation.conversation_id)
@@ -107,10 +109,14 @@ def _is_here(tables: Tables, tree: Tree) -> bool:
     return here == tree
 
 
+def _has_foreign_ids(tree: Tree) -> bool:
+    """Ids stand in pages and addresses, so no other signs than those of ours may be in them."""
+    ids = (tree.conversation.conversation_id, *(each.message_id for each in tree.messages))
+    return not all(map(_ID.fullmatch, ids)) or any(map(is_reserved, ids))
+
+
 def _is_taken(tables: Tables, tree: Tree) -> bool:
     conversation = tree.conversation.conversation_id
-    if any(map(is_reserved, (conversation, *(each.message_id for each in tree.messages)))):
-        return True
     if any(tables.query("select 1 from conversation where id = ?", [conversation])):
         return True
     return any(

@@ -190,7 +190,7 @@ class FormDialog:
         if draft.is_empty:
             return ["", gr.update(visible=False)]
         form, verdict = await self._judged(draft)
-        return _told(form, verdict, draft.is_approximate)
+        return _told(form, verdict, draft.may_be_broken)
 
     async def judge_typing(self, *drafted: Any) -> list[Any]:
         await asyncio.sleep(TYPING_PAUSE_S)
@@ -203,7 +203,7 @@ class FormDialog:
         draft = _draft(drafted)
         form, verdict = await self._judged(draft)
         if verdict.fault:
-            told_fault = _told(form, verdict, draft.is_approximate)
+            told_fault = _told(form, verdict, draft.may_be_broken)
             return [gr.skip(), *told_fault, *[gr.skip() for _ in self.answer_as.outputs]]
         if conversation_id is not None:
             await self.services.conversations.set_answer_form(conversation_id, form)

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from app.chat.answer_form import AnswerForm
+from app.chat.answer_form import AnswerForm, choices_in
 from app.chat.fields import Fields, fields_as_json, fields_from_json, fields_of
 from engine.errors import GrammarError
 from engine.guided.grammar import GrammarKind, grammar_kind
@@ -57,6 +57,11 @@ class FormDraft:
         }
         return not written.get(Way(self.way))
 
+    @property
+    def may_be_broken(self) -> bool:
+        """Only of a schema can a part be left to a check afterwards."""
+        return self.is_approximate and self.way == Way.SCHEMA
+
     def form(self, ready: Mapping[str, ReadyForm]) -> AnswerForm | None:
         """None: the answers are text. Raises GrammarError for what is no form."""
         match Way(self.way):
@@ -72,7 +77,7 @@ class FormDraft:
                 return AnswerForm.of_ready(chosen)
             case Way.SCHEMA:
                 kind = GrammarKind.JSON_SCHEMA
-                return AnswerForm.of_own(kind, self.schema, self.is_approximate)
+                return AnswerForm.of_own(kind, self.schema, self.may_be_broken)
             case Way.CHOICES:
                 choices = [each.strip() for each in self.choices.splitlines() if each.strip()]
                 source = json.dumps(choices, ensure_ascii=False)
@@ -102,7 +107,11 @@ def draft_of(form: AnswerForm | None, ready: Mapping[str, ReadyForm]) -> FormDra
             approximate = form.grammar.is_approximate
             return FormDraft(Way.SCHEMA, schema=source, is_approximate=approximate)
         case GrammarKind.CHOICE:
-            return FormDraft(Way.CHOICES, choices="\n".join(json.loads(source)))
+            try:
+                return FormDraft(Way.CHOICES, choices="\n".join(choices_in(source)))
+            except ValueError:
+                # From elsewhere; nothing of it can be shown line by line.
+                return FormDraft(Way.CHOICES)
         case GrammarKind.REGEX:
             return FormDraft(Way.PATTERN, pattern=source)
     return FormDraft(Way.GRAMMAR, grammar=source)

@@ -8,6 +8,7 @@ which asks `app/web/answers.py` for what is too much to be sent with every updat
 import re
 from collections.abc import Sequence
 from functools import lru_cache
+from html import escape
 
 from app.chat.answer_form import AnswerForm, Medium, Outcome
 from app.chat.message import Message
@@ -82,6 +83,11 @@ def formed(message: Message) -> str:
     )
 
 
+def forget_formed() -> None:
+    """Keep nothing of any answer, as when one was deleted; what is still shown is made anew."""
+    _formed.cache_clear()
+
+
 def forming(message: Message) -> str:
     """Markdown of one that is being written: what can be shown of it."""
     assert message.made_in is not None
@@ -109,7 +115,7 @@ def _formed(message_id: str, text: str, medium: Medium, outcome: Outcome, mark: 
         f'<button type="button" class="download">Download .{ENDINGS[medium]}</button></span>'
     )
     return (
-        f'{before}<div class="formed" id="{FORM_ID}{message_id}">{inside}'
+        f'{before}<div class="formed" id="{FORM_ID}{escape(message_id)}">{inside}'
         f'<div class="under"><span class="mark {outcome.value}">{show_verbatim(mark)}</span>'
         f"{takes}</div></div>"
     )

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import fields
+from html import escape
 from typing import Any
 
 from app.amounts import milliseconds
@@ -138,9 +139,10 @@ def _small_print(message: Message) -> str:
         kind = "note failed" if message.state is MessageState.FAILED else "note"
         lines.append(f'<p class="{kind}">{show_verbatim(" · ".join(notes))}</p>')
     if measured := figures(message):
-        links = [f'<a class="saw" href="{SAW}{message.message_id}">What the model saw</a>']
+        message_id = escape(message.message_id)
+        links = [f'<a class="saw" href="{SAW}{message_id}">What the model saw</a>']
         if message.likelihoods is not None:
-            links.append(f'<a class="saw" href="{SURE}{message.message_id}">How sure it was</a>')
+            links.append(f'<a class="saw" href="{SURE}{message_id}">How sure it was</a>')
         lines.append(f'<p class="figures">{DOT.join((measured, *links))}</p>')
     return "".join(lines)
 

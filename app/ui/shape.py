@@ -42,7 +42,7 @@ def shape_of(text: str, medium: Medium) -> Shape | None:
             return _table_of_csv(text)
         if medium is Medium.JSON:
             return shape_of_value(_value(text))
-    except Unreadable:
+    except (Unreadable, RecursionError):
         pass
     return None
 

@@ -8,6 +8,7 @@ from app.chat.belonging import is_temporary
 from app.chat.message import Conversation
 from app.history.search import Hit, search
 from app.ui.boundary import told
+from app.ui.formed import forget_formed
 from app.ui.room import Services
 from app.ui.verbatim import show_verbatim
 from engine.errors import NotFound
@@ -135,6 +136,7 @@ class Header:
         conversation = await self.services.conversations.get(conversation_id)
         self.services.jobs.stop(conversation_id)
         await self.services.conversations.delete(conversation_id)
+        forget_formed()
         told = f"Deleted “{show_verbatim(title_of(conversation))}”"
         return None, conversation_id, gr.update(visible=True), told
 

@@ -131,6 +131,13 @@ def _has_failed(future: "asyncio.Future[GuidedVocabulary]") -> bool:
 def compile_grammar(grammar: Grammar, vocabulary: GuidedVocabulary) -> CompiledGrammar:
     """Raises GrammarError. Takes as long as it takes."""
     try:
+        return _compile(grammar, vocabulary)
+    except RecursionError as error:
+        raise GrammarError("The form is nested too deeply: make it flatter.") from error
+
+
+def _compile(grammar: Grammar, vocabulary: GuidedVocabulary) -> CompiledGrammar:
+    try:
         num_bytes = len(grammar.source.encode())
     except UnicodeEncodeError as error:
         raise GrammarError("The form has half a character in it (a lone surrogate).") from error

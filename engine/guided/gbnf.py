@@ -23,6 +23,8 @@ from engine.guided.productions import (
 ROOT = "root"
 MOST_TIMES = 10_000
 MOST_NESTED = 100
+# With more of them, reading and dividing them would take longer than a form may take.
+MOST_PARTS = 100_000
 _NAME = re.compile(r"[A-Za-z0-9_-]+")
 _NUMBER = re.compile(r"[0-9]{1,9}")
 _SPACES = re.compile(r"(?:[ \t]|#[^\n\r]*)*")
@@ -65,6 +67,7 @@ class _Reader:
         self._source = source
         self._place = 0
         self._depth = 0
+        self._num_parts = 0
         self.used: dict[str, int] = {}
         """Names that are referred to, and where first."""
 
@@ -107,6 +110,7 @@ class _Reader:
 
     def _sequence(self) -> Node:
         parts: list[Node] = []
+        self._count()
         while (part := self._part()) is not None:
             self._skip_between()
             num_times = 0
@@ -122,20 +126,29 @@ class _Reader:
     def _skip_between(self) -> None:
         self._skip(_SPACES_AND_LINES if self._depth else _SPACES)
 
+    def _count(self) -> None:
+        """One more part: an option, a character, or a reference."""
+        self._num_parts += 1
+        if self._num_parts > MOST_PARTS:
+            raise self._fault(f"there are more than {MOST_PARTS:,} parts")
+
     def _part(self) -> Node | None:
         begin = self._peek()
         if begin == '"':
             return self._literal()
         if begin == "[":
+            self._count()
             return self._set()
         if begin == "(":
             return self._group()
         if begin == ".":
             self._place += 1
+            self._count()
             return Characters(ranges_of([], is_negated=True))
         if begin in ("<", "!"):
             raise self._fault("a reference to a token cannot be kept to; write its text instead")
         if begin and _NAME.match(begin):
+            self._count()
             place = self._place
             name = self._name()
             self.used.setdefault(name, place)
@@ -147,6 +160,7 @@ class _Reader:
         text = ""
         while not self._takes('"'):
             text += chr(self._character("a text has no end"))
+            self._count()
         return Sequence(tuple(Characters(ranges_of([(ord(each),) * 2])) for each in text))
 
     def _set(self) -> Node:

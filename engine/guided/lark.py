@@ -1,6 +1,5 @@
 """Pieces of a grammar as llguidance reads them, in its dialect of Lark."""
 
-from engine.errors import GrammarError
 from engine.guided.lexemes import Lexer
 from engine.guided.pieces import Call, Either, Lexeme, Piece, Pieces, Row, Times
 from engine.guided.productions import (
@@ -19,12 +18,10 @@ NOT_NOTHING = " & /(?s:.)+/"
 
 
 def lark_of(rules: Rules, root: str) -> str:
-    """The same grammar for llguidance. Raises GrammarError when it is too complicated."""
-    try:
-        rules = with_loops(rules)
-        return LarkWriter(rules, Lexer(rules, root).pieces(), root).write()
-    except RecursionError as error:
-        raise GrammarError("The grammar is nested too deeply: make it flatter.") from error
+    """The same grammar for llguidance. Raises GrammarError when it is too complicated, and
+    RecursionError when it is nested too deeply."""
+    rules = with_loops(rules)
+    return LarkWriter(rules, Lexer(rules, root).pieces(), root).write()
 
 
 class LarkWriter:

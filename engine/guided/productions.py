@@ -8,8 +8,8 @@ Reference   whatever another rule describes
 """
 
 import itertools
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 LAST_CODE = 0x10FFFF
@@ -121,40 +121,56 @@ def _is_one(characters: Characters) -> bool:
 def rules_with_an_end(rules: Rules) -> frozenset[str]:
     """Those that some text satisfies."""
 
-    def can_end(node: Node, known: AbstractSet[str]) -> bool:
+    def num_needed(node: Node) -> int:
         match node:
-            case Sequence(parts):
-                return all(can_end(part, known) for part in parts)
-            case Choice(options):
-                return any(can_end(option, known) for option in options)
-            case Repeat(body, least):
-                return least == 0 or can_end(body, known)
-            case Reference(name):
-                return name in known
-        return True
+            case Choice():
+                return 1
+            case Repeat(least=least):
+                return min(least, 1)
+        return len(inner(node))
 
-    return _growing(rules, can_end)
+    return _growing(rules, num_needed)
 
 
 def regular_rules(rules: Rules) -> frozenset[str]:
     """Those that come to an end when each reference is replaced by its rule."""
-    return _growing(rules, lambda node, known: set(references(node)) <= known)
+    return _growing(rules, lambda node: len(inner(node)))
 
 
-def _growing(rules: Rules, holds: Callable[[Node, AbstractSet[str]], bool]) -> frozenset[str]:
-    """The rules of which something holds, given those of which it is known to hold."""
-    users: dict[str, list[str]] = {name: [] for name in rules}
+def _growing(rules: Rules, num_needed: Callable[[Node], int]) -> frozenset[str]:
+    """The rules that hold. A node does once it holds for so many of those that stand right in it,
+    a reference once its rule does.
+
+    Each counts what it still lacks, so everything is looked at once, however rules use each other
+    (Dowling and Gallier, "Linear-time algorithms for testing the satisfiability of propositional
+    Horn formulae", 1984).
+    """
+    lacking: dict[Node | str, int] = dict.fromkeys(rules, 1)
+    users: defaultdict[Node | str, list[Node | str]] = defaultdict(list)
     for name, node in rules.items():
-        for used in set(references(node)):
-            users[used].append(name)
-    known: set[str] = set()
-    waiting = list(rules)
-    while waiting:
-        name = waiting.pop()
-        if name not in known and holds(rules[name], known):
-            known.add(name)
-            waiting += users[name]
-    return frozenset(known)
+        users[node].append(name)
+    holding: list[Node | str] = []
+    unseen = list(rules.values())
+    while unseen:
+        node = unseen.pop()
+        if node in lacking:
+            continue
+        if isinstance(node, Reference):
+            lacking[node] = 1
+            users[node.name].append(node)
+            continue
+        lacking[node] = num_needed(node)
+        if not lacking[node]:
+            holding.append(node)
+        for part in inner(node):
+            users[part].append(node)
+            unseen.append(part)
+    while holding:
+        for user in users[holding.pop()]:
+            lacking[user] -= 1
+            if lacking[user] == 0:
+                holding.append(user)
+    return frozenset(name for name in rules if lacking[name] <= 0)
 
 
 def with_loops(rules: Rules) -> Rules:

@@ -38,6 +38,9 @@ def test_a_form_comes_back_from_its_json(form: AnswerForm) -> None:
         {"kind": "regex", "source": "a", "examples": [1]},
         {"kind": "regex", "source": "a", "title": []},
         {"kind": "regex", "source": "a", "medium": "video"},
+        {"kind": "choice", "source": "yes or no"},
+        {"kind": "choice", "source": "[1]"},
+        {"kind": "choice", "source": "[" * 100_000},
     ],
 )
 def test_what_is_no_form_is_refused(found: Any) -> None:

@@ -245,6 +245,10 @@ MALFORMED: dict[str, tuple[Any, str]] = {
     "a form is a text": (in_conversation(answer_form="csv"), "`answer_form` of conversation 2"),
     "a form of no kind": (in_conversation(answer_form={"kind": "magic"}), "`answer_form`"),
     "made in no form": (in_message(made_in={"fault": "x"}), "`made_in` of message 2"),
+    "choices are words": (
+        in_conversation(answer_form={"kind": "choice", "source": "yes or no"}),
+        "JSON list of texts",
+    ),
     "half checked": (in_message(made_in={"form": FORM, "is_checked": 1}), "true or false"),
 }
 
@@ -279,9 +283,19 @@ sights = st.fixed_dictionaries(
         **dict.fromkeys(("digest", "first_id", "summary"), st.text(min_size=1, max_size=40)),
     },
 )
+CHOICE = GrammarKind.CHOICE
 some_text = st.text(min_size=1, max_size=40)
-forms = st.fixed_dictionaries(
-    {"kind": st.sampled_from([kind.value for kind in GrammarKind]), "source": texts},
+sources = st.fixed_dictionaries(
+    {
+        "kind": st.sampled_from([each.value for each in GrammarKind if each is not CHOICE]),
+        "source": texts,
+    }
+)
+choices = st.fixed_dictionaries(
+    {"kind": st.just(CHOICE.value), "source": st.lists(some_text).map(json.dumps)}
+)
+qualities = st.fixed_dictionaries(
+    {},
     optional={
         "is_approximate": st.just(True),
         "examples": st.lists(texts, min_size=1, max_size=3),
@@ -290,6 +304,7 @@ forms = st.fixed_dictionaries(
         "medium": st.sampled_from(["json", "csv", "markdown"]),
     },
 )
+forms = st.builds(lambda written, other: {**written, **other}, sources | choices, qualities)
 made_in = st.one_of(
     st.fixed_dictionaries({"form": forms}),
     st.fixed_dictionaries({"form": forms, "is_checked": st.just(True), "fault": texts}),
@@ -355,3 +370,16 @@ async def test_messages_without_an_active_one_are_shown_to_the_newest(
 ) -> None:
     await import_(database, in_conversation(active_leaf_id=None))
     assert [each.content for each in await chats.messages("c")] == ["Hello", "Hi"]
+
+
+@pytest.mark.parametrize("strange", ['"><img src=x>', "a b", "é", "x" * 65])
+async def test_ids_that_no_page_could_hold_are_replaced_and_their_links_kept(
+    database: Database, chats: Chats, strange: str
+) -> None:
+    document = in_message(parent_id=strange, seen={"first_id": strange})
+    conversation = document["conversations"][-1]
+    conversation["messages"][0]["id"] = strange
+    (new_id,) = (await import_(database, document)).copied
+    question, answer = await chats.messages(new_id)
+    assert question.message_id != strange
+    assert answer.parent_id == answer.seen.first_id == question.message_id

@@ -80,3 +80,14 @@ def test_what_was_not_written_yet_is_empty() -> None:
     assert not FormDraft(Way.FORM, fields=FIELDS).is_empty
     # What stands behind another tab does not count.
     assert FormDraft(Way.PATTERN, schema="{").is_empty
+
+
+@pytest.mark.parametrize("source", ["yes or no", "3", "[1]", "[" * 100_000])
+def test_choices_that_are_no_list_of_texts_leave_the_sheet_empty(source: str) -> None:
+    form = AnswerForm(Grammar(GrammarKind.CHOICE, source))
+    assert draft_of(form, READY) == FormDraft(Way.CHOICES)
+
+
+@pytest.mark.parametrize("way", Way)
+def test_only_a_schema_is_followed_approximately(way: Way) -> None:
+    assert FormDraft(way, is_approximate=True).may_be_broken == (way is Way.SCHEMA)

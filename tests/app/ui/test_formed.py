@@ -188,3 +188,8 @@ def test_much_is_not_sent_at_once_and_its_figure_is_said() -> None:
 def test_a_long_answer_that_is_written_is_shown_by_its_end() -> None:
     shown = forming(answer('["' + "x" * 100_000 + "end", state=MessageState.STREAMING))
     assert len(shown) < 30_000 and shown.endswith("end</pre>")
+
+
+def test_an_id_from_elsewhere_is_no_markup() -> None:
+    shown = formed(answer("{}", message_id='"><img src=x>'))
+    assert set(read(shown).tags) <= OURS

@@ -135,3 +135,9 @@ def test_a_summary_is_shown_as_it_is() -> None:
 def test_what_comes_before_an_answer_is_told_in_its_place() -> None:
     doing = FakeAnswer(message=answer(state=MessageState.STREAMING), doing="Summing up 2 turns…")
     assert "Summing" in waiting_for(doing)
+
+
+def test_an_id_from_elsewhere_stays_in_its_address() -> None:
+    measured = replace(answer("Yes.", timings={"prefilled_tokens": 12}), message_id='"><img src=x>')
+    (row,) = rows([measured])
+    assert "#saw-" in text_of(row) and "<img" not in text_of(row)

@@ -78,3 +78,12 @@ def test_json_that_a_grammar_has_made_is_known_by_its_ends() -> None:
     assert is_json('{"a": 1}') and is_json(" [1] ")
     for text in ("3", '"a"', "{a}", '{"a": 1', ""):
         assert not is_json(text)
+
+
+@pytest.mark.parametrize("depth", [100, 300, 500, 900, 5_000])
+@pytest.mark.parametrize("end", [1, 0])
+def test_lists_in_lists_without_end_are_shown_as_text_at_worst(depth: int, end: int) -> None:
+    text = "[" * depth + "]" * depth * end
+    shape = shape_of(text, Medium.JSON)
+    assert shape is None or isinstance(shape, str | Table)
+    assert is_json(text) in (True, False)

@@ -6,8 +6,12 @@ from pathlib import Path
 import gradio as gr
 import pytest
 
+from app.chat.answer_form import AnswerForm, MadeIn
 from app.chat.example import Example
+from app.ui.formed import _formed
+from app.ui.render import rows
 from app.ui.sidebar import Header, Sidebar
+from engine.guided.grammar import GrammarKind
 from tests.fakes_chat import FakeServices
 
 
@@ -60,4 +64,18 @@ async def test_a_temporary_chat_begins_as_others_do(tmp_path: Path) -> None:
     made = await services.conversations.get(conversation_id)
     assert (made.examples, made.system_prompt) == (examples, "You are a helpful assistant.")
     services.conversations.close()
+    services.database.close()
+
+
+async def test_nothing_of_a_deleted_answer_is_kept(tmp_path: Path) -> None:
+    services = FakeServices(tmp_path)
+    made = await services.conversations.create(title="Secret", temporary=True)
+    made_in = MadeIn(AnswerForm.of_own(GrammarKind.JSON_SCHEMA, "{}"))
+    await services.tell(made.conversation_id, ["Q", '{"a": "secret"}'], made_in=made_in)
+    assert "secret" in str(rows(await services.conversations.messages(made.conversation_id)))
+    assert _formed.cache_info().currsize
+    with gr.Blocks(analytics_enabled=False):
+        header = Header(services)
+    await header.delete_conversation(made.conversation_id)
+    assert _formed.cache_info().currsize == 0
     services.database.close()

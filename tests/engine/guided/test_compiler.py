@@ -3,7 +3,8 @@
 import asyncio
 import json
 import re
-from time import perf_counter
+from contextlib import suppress
+from time import perf_counter, thread_time
 from typing import Any
 
 import pytest
@@ -180,6 +181,13 @@ def any_of(depth: int) -> dict[str, Any]:
     return {"anyOf": [any_of(depth - 1)] * 2} if depth else {"type": "null"}
 
 
+CHAIN = 'root ::= r0\nr4000 ::= "a"\n' + "\n".join(f"r{n} ::= r{n + 1}" for n in range(4_000))
+FAN = (
+    "root ::= "
+    + " ".join(f"r{n}" for n in reversed(range(4_000)))
+    + "".join(f'\nr{n} ::= "a"' for n in range(4_000))
+)
+
 HOSTILE: dict[str, tuple[GrammarKind, str]] = {
     name: (GrammarKind.JSON_SCHEMA, json.dumps(schema))
     for name, schema in {
@@ -197,6 +205,17 @@ HOSTILE: dict[str, tuple[GrammarKind, str]] = {
     "regex, then many": (GrammarKind.REGEX, ".*a.{1000}"),
     "regex, nested counts": (GrammarKind.REGEX, "((a{1,100}){1,100}){1,100}"),
     "regex, a million": (GrammarKind.REGEX, "(abc){1000000}"),
+    "brackets with stars": (
+        GrammarKind.GBNF,
+        "root ::= " + "(" * 50 + '"a"' + (")" + "*" * 50) * 50,
+    ),
+    "rules in a chain": (GrammarKind.GBNF, CHAIN),
+    "rules of one rule": (GrammarKind.GBNF, FAN),
+    "long text": (GrammarKind.GBNF, 'root ::= "' + "a" * 250_000 + '"'),
+    "brackets in a pattern": (
+        GrammarKind.JSON_SCHEMA,
+        json.dumps({"type": "string", "pattern": "(" * 400 + "a" + ")" * 400}),
+    ),
     "ambiguous": (GrammarKind.LARK, 'start: s\ns: s s | "a" |'),
 }
 
@@ -225,6 +244,21 @@ async def test_a_hostile_form_is_answered_in_time_and_others_are_not_held_up(nam
     ticking.cancel()
     assert longest < 1.0
     compiler.close()
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_no_hostile_form_keeps_its_thread_for_long(name: str) -> None:
+    # Whoever asked is told in time in any case; but two such threads are all there are.
+    began = thread_time()
+    with suppress(GrammarError):
+        compiled(*HOSTILE[name])
+    assert thread_time() - began < 2.0
+
+
+@pytest.mark.parametrize("name", ["brackets with stars", "brackets in a pattern"])
+def test_a_form_that_is_nested_too_deeply_is_told_so(name: str) -> None:
+    with pytest.raises(GrammarError, match="nested too deeply"):
+        compiled(*HOSTILE[name])
 
 
 async def test_a_form_that_takes_too_long_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

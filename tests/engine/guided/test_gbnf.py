@@ -62,6 +62,8 @@ def test_names_in_texts_sets_and_comments_are_no_rules() -> None:
         ('root ::= "a"{1,100000}', "more than 10,000 times"),
         ('root ::= "a"' + "?" * 200, "100 times over"),
         ("root ::= " + "(" * 200, "more than 100 times"),
+        ('root ::= "' + "a" * 200_000 + '"', "more than 100,000 parts"),
+        ("root ::= " + "|" * 200_000, "more than 100,000 parts"),
         ("root ::= <think> [a-z]", "token.* in line 1, column 10"),
         ('root ::= "a" ::= "b"', "out of place in line 1, column 14"),
         ('root = "a"', "'::=' is missing"),
