@@ -30,7 +30,9 @@ class EngineConfig:
     of it keeps nothing.
 
     `speculate`: guess what comes next from what was said, where that makes answers faster. It does
-    not change their distribution.
+    not change their distribution. `read_forced`: read together what the form of an answer leaves
+    no choice about, instead of computing a step for each token of it. `draft_model_path`: a
+    smaller model of the same vocabulary that guesses, too, where nothing was said before.
     """
 
     model_path: Path
@@ -44,6 +46,8 @@ class EngineConfig:
     kv_disk_bytes: int = DEFAULT_KV_DISK_BYTES
     kv_folder: Path | None = None
     speculate: bool = True
+    read_forced: bool = True
+    draft_model_path: Path | None = None
 
     def __post_init__(self) -> None:
         for name, low in (
@@ -62,6 +66,8 @@ class EngineConfig:
             raise InvalidParams(
                 f"kv_type must be one of {', '.join(KV_TYPES)}, got {self.kv_type!r}."
             )
+        if self.draft_model_path is not None and not self.speculate:
+            raise InvalidParams("draft_model_path needs speculate: without it nothing is guessed.")
         if self.max_sequences > 255:
             raise InvalidParams(f"max_sequences must be at most 255, got {self.max_sequences}.")
         if self.max_running > self.max_sequences:

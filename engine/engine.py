@@ -21,6 +21,7 @@ from engine.kv.seats import Seats, common_prefix
 from engine.kv.store import KVUsage
 from engine.request import FinishReason, Request, RequestOutput
 from engine.sampling.draft_gate import StepCosts
+from engine.sampling.draft_model import DraftModel
 from engine.sampling.sampler import Sampler
 from engine.sampling.speculate import Speculator
 from engine.sampling_params import SamplingParams
@@ -31,8 +32,7 @@ logger = logging.getLogger(__name__)
 CLOSE_SECONDS = 10.0
 # How soon to look what the disk has done, while it is writing.
 WRITER_LOOK_SECONDS = 0.05
-# The first one also warms up; what it took too long is outweighed by those that follow.
-MEASURED_SIZES = 1, 12, 1, 4, 1
+MEASURED_SIZES = 1, 12, 4, 2, 1
 MEASURING_SECONDS = 0.3
 MAX_RAM_BUDGET = 4_000_000_000
 
@@ -49,9 +49,14 @@ class Engine:
     """All running generations of one backend. Owned by the engine thread."""
 
     def __init__(
-        self, backend: Backend, config: EngineConfig, costs: StepCosts | None = None
+        self,
+        backend: Backend,
+        config: EngineConfig,
+        costs: StepCosts | None = None,
+        draft_model: DraftModel | None = None,
     ) -> None:
-        """`costs` of its steps, where they are known; see `measure_steps`."""
+        """`costs` of its steps, where they are known; see `measure_steps`. `draft_model`: it
+        guesses what comes next, and is closed with the engine."""
         self._backend = backend
         self._tokenizer = backend.tokenizer
         self._runner = backend.model_runner
@@ -68,7 +73,9 @@ class Engine:
         self._sampler = Sampler(backend.tokenizer)
         # A recurrent state cannot be put back to before a guess that was wrong.
         can_guess = config.speculate and backend.kv_memory.can_cut
-        self._speculator = Speculator(costs or StepCosts()) if can_guess else None
+        self._speculator = Speculator(costs or StepCosts(), draft_model) if can_guess else None
+        self._draft_model = draft_model
+        self._read_forced = config.read_forced
         self._generations: dict[int, Generation] = {}
         self.clock = StepClock()
 
@@ -91,7 +98,10 @@ class Engine:
     def add_request(self, request: Request) -> None:
         """Queue a request whose prompt fits; the caller has checked that."""
         self._generations[request.request_id] = Generation(
-            request, self._tokenizer, self._backend.max_request_tokens
+            request,
+            self._tokenizer,
+            self._backend.max_request_tokens,
+            read_forced=self._read_forced,
         )
         self._scheduler.add(request)
 
@@ -137,23 +147,24 @@ class Engine:
         return outputs
 
     def measure_steps(self) -> None:
-        """Find out what steps of a few tokens cost, before the first request: in 0.1 s with the
-        starter model, and with a large one in about as long as 15 tokens take to be read."""
+        """Find out what steps of a few tokens cost, before the first request: for 0.3 s, or with a
+        large model for about as long as 20 tokens take to be read."""
         if self._speculator is None:
             return
+        if self._draft_model is not None:
+            self._draft_model.measure()
         until = perf_counter() + MEASURING_SECONDS
-        for num_tokens in MEASURED_SIZES:
-            if self._speculator.costs.is_known and perf_counter() > until:
-                return
-            request = Request([0] * num_tokens, SamplingParams(), sequence_id=0)
-            batch = Batch((ScheduledRequest.of(request, num_tokens),))
-            before = perf_counter()
-            computed = self._runner.execute(batch)
-            seconds = perf_counter() - before
-            self._backend.kv_memory.free(0)
-            if isinstance(computed, StepFailure):
-                return
-            self._speculator.learn(batch, seconds)
+        while perf_counter() < until or not self._speculator.costs.is_known:
+            for num_tokens in MEASURED_SIZES:
+                request = Request([0], SamplingParams(), sequence_id=0)
+                # As in a step with guesses, each token has a row of logits.
+                guessed = (0,) * (num_tokens - 1)
+                batch = Batch((ScheduledRequest.of(request, 1, guessed),))
+                computed = self._runner.execute(batch)
+                self._backend.kv_memory.free(0)
+                if isinstance(computed, StepFailure):
+                    return
+                self._speculator.costs.measured(num_tokens, self._runner.step_cost)
 
     def maintain(self) -> float | None:
         """A little of the work that no request waits for. Gives the seconds until more of it is
@@ -201,6 +212,8 @@ class Engine:
             self._seats.flush()
             self._seats.store.close(CLOSE_SECONDS)
         finally:
+            if self._draft_model is not None:
+                self._draft_model.close()
             self._backend.close()
 
     def forget_all(self) -> None:
@@ -216,8 +229,8 @@ class Engine:
 
     def _guess(self) -> None:
         if self._speculator is not None:
-            writing = [request for request in self._scheduler.running if not request.is_prefilling]
-            self._speculator.guess([self._generations[each.request_id] for each in writing])
+            running = self._scheduler.running
+            self._speculator.guess([self._generations[each.request_id] for each in running])
 
     def _commit(self, batch: Batch, seconds: float) -> None:
         for item in batch.scheduled:
@@ -228,7 +241,7 @@ class Engine:
         if batch.is_reading:
             self._scheduler.learn_speed(batch.num_tokens, seconds)
         elif self._speculator is not None and not batch.is_reproducible:
-            self._speculator.learn(batch, seconds)
+            self._speculator.learn(batch, self._runner.step_cost)
 
     def _advance(
         self, item: ScheduledRequest, rows: NDArray[np.float32]

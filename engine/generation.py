@@ -47,7 +47,10 @@ def failed_form(error: GrammarFailed) -> Ending:
 class Generation:
     """Owned by the engine thread: a request from the moment it is taken in."""
 
-    def __init__(self, request: Request, tokenizer: Tokenizer, max_tokens: int) -> None:
+    def __init__(
+        self, request: Request, tokenizer: Tokenizer, max_tokens: int, *, read_forced: bool = True
+    ) -> None:
+        """`read_forced`: what a form leaves no choice about is read together."""
         self.request = request
         self._tokenizer = tokenizer
         self._max_tokens = max_tokens
@@ -67,7 +70,15 @@ class Generation:
         self._choices: list[TokenChoice] = []
         self._choice: TokenChoice | None = None
         self._num_forced = self._num_drafted = self._num_accepted = 0
+        self._reads_forced = read_forced and self._may_read_forced()
         self._begin_form()
+
+    def _may_read_forced(self) -> bool:
+        """Not where each token is looked at: by who asks how likely it was, or by what is banned,
+        which may be what the form would force."""
+        options, params = self.request.options, self.request.params
+        is_looked_at = options.is_reproducible or options.num_logprobs is not None
+        return not (is_looked_at or params.logit_bias or params.banned_phrases)
 
     def _begin_form(self) -> None:
         """What every answer of this form begins with is read with the prompt."""
@@ -140,7 +151,7 @@ class Generation:
         self._num_accepted += num_accepted
 
     def plausible(self, draft: Sequence[int]) -> Sequence[int]:
-        """As much of a draft as this answer may still take."""
+        """As much of a draft as this answer may still take; it is not empty."""
         draft = draft[: max(0, self._num_left - 1)]
         return draft if self._guided is None else draft[: self._guided.possible(draft)]
 
@@ -182,12 +193,7 @@ class Generation:
 
     def _take_forced(self) -> Ending | None:
         """Append what the form leaves no choice about, so that it is computed in one step."""
-        options = self.request.options
-        is_looked_at = options.is_reproducible or options.num_logprobs is not None
-        if self._guided is None or is_looked_at:
-            return None
-        if self.request.params.logit_bias or self.request.params.banned_phrases:
-            # Whether they leave it is asked of one token at a time.
+        if self._guided is None or not self._reads_forced:
             return None
         ending = None
         while ending is None and (forced := self._guided.forced(self._num_left)):

@@ -2,23 +2,25 @@
 
 import logging
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from threading import Event, Thread
 
 from engine.async_engine import AsyncEngine
-from engine.backends.base import ModelInfo
+from engine.backends.base import Backend, ModelInfo
 from engine.config import EngineConfig
 from engine.engine import Engine
 from engine.errors import EngineDead, HomeError
 from engine.guided.compiler import GrammarCompiler
 from engine.kv.disk_folder import DiskFolder
 from engine.kv.namespace import compute_digest, known_digest, namespace_of
+from engine.sampling.draft_model import DraftModel, check_vocabularies
 from engine.tokenizer import Tokenizer
 
 logger = logging.getLogger(__name__)
 
 MEMO_NAME = "models.json"
+DRAFT_BATCH_TOKENS = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +46,9 @@ def load(config: EngineConfig) -> LoadedModel:
 
     Raises the ModelError that says why the model cannot be used.
     """
-    # Loading the library takes a while, and commands that need no model should not wait for it.
-    from engine.backends.llama_cpp.backend import LlamaBackend
-
-    backend = LlamaBackend(config)
+    backend, draft_model = open_backends(config)
     namespace = backend.kv_memory.namespace
-    steps = Engine(backend, config)
+    steps = Engine(backend, config, draft_model=draft_model)
     steps.measure_steps()
     engine = AsyncEngine(steps, backend.max_request_tokens)
     grammars = GrammarCompiler(backend.tokenizer)
@@ -57,6 +56,44 @@ def load(config: EngineConfig) -> LoadedModel:
     if config.kv_folder is not None:
         _use_disk(loaded, config.model_path, config.kv_folder, namespace)
     return loaded
+
+
+def open_backends(config: EngineConfig) -> tuple[Backend, DraftModel | None]:
+    """The model, and the one that drafts for it, if there is to be one; both fit into memory.
+
+    Raises the ModelError that says why one of them cannot be used.
+    """
+    # Loading the library takes a while, and commands that need no model should not wait for it.
+    from engine.backends.llama_cpp.backend import LlamaBackend, draft_bytes
+
+    if config.draft_model_path is None:
+        return LlamaBackend(config), None
+    drafting = draft_config(config, config.draft_model_path)
+    backend = LlamaBackend(config, beside_bytes=draft_bytes(drafting))
+    try:
+        draft = LlamaBackend(drafting)
+    except BaseException:
+        backend.close()
+        raise
+    try:
+        check_vocabularies(backend, draft)
+    except BaseException:
+        draft.close()
+        backend.close()
+        raise
+    return backend, DraftModel(draft)
+
+
+def draft_config(config: EngineConfig, model: Path) -> EngineConfig:
+    """How the draft model is held: it follows those who run, and reads in small pieces."""
+    return replace(
+        config,
+        model_path=model,
+        draft_model_path=None,
+        max_sequences=config.max_running,
+        max_batch_tokens=max(DRAFT_BATCH_TOKENS, config.max_running),
+        kv_folder=None,
+    )
 
 
 def _use_disk(loaded: LoadedModel, model: Path, folder: Path, memory_namespace: bytes) -> None:

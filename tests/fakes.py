@@ -181,6 +181,10 @@ class FakeRunner:
     def let_go(self) -> None:
         self._is_free.set()
 
+    @property
+    def step_cost(self) -> float:
+        return 1e-3
+
     def abort_step(self) -> None:
         self._abort.set()
 

@@ -114,6 +114,12 @@ class ModelRunner(Protocol):
         """Logits `[batch.num_rows, num_tokens_of_vocabulary]`, valid until the next call."""
         ...
 
+    @property
+    def step_cost(self) -> float:
+        """Seconds that the last step took of whatever computes it, as far as can be told without
+        what other programs took meanwhile; good for comparing steps with one another."""
+        ...
+
     def abort_step(self) -> None:
         """End the running step early, or else the next one, where that loses nothing that earlier
         steps computed. Any thread may call it."""

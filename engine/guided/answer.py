@@ -20,9 +20,11 @@ from engine.tokenizer import THINKING_TAGS, Tokenizer, encode_continuation
 # So much of an answer may be thinking; the rest is for what was asked for.
 THINKING_SHARE = 0.5
 MOST_SPACES = 2
-# How often to look whether the end can still be reached, while it is far.
-LOOK_EVERY = 16
+# Whether the end can still be reached is looked at with each of the last tokens. While it is far, a
+# look is as dear as some tokens are: it comes after a part of what may still be wasted.
 LAST_TOKENS = 64
+LOOK_EVERY = 16
+LOOK_SHARE = 0.5
 # A search that finds nothing takes long; after so many the answer is left to itself.
 MOST_VAIN_LOOKS = 2
 
@@ -176,7 +178,8 @@ class GuidedAnswer:
             return token_id
         self._num_unlooked += 1
         near = max(LAST_TOKENS, 2 * (self._num_to_end or 0))
-        if num_left > near and self._num_unlooked < LOOK_EVERY:
+        patience = max(LOOK_EVERY, LOOK_SHARE * (num_left - near))
+        if num_left > near and self._num_unlooked < patience:
             return token_id
         if self._num_vain_looks >= MOST_VAIN_LOOKS:
             return token_id

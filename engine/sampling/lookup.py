@@ -9,8 +9,8 @@ from collections.abc import Sequence
 
 # So many tokens must have occurred before.
 NGRAM = 3
-# From this length of what occurred before on, a guess is counted as a good one.
-LONG_MATCH = 8
+# The more occurred before, the better is the guess: where the next class of them begins.
+LONGER_MATCHES = 8, 24
 # Of several places: how many are compared, and how far back.
 MOST_PLACES = 8
 LONGEST_MATCH = 32

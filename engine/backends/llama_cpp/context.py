@@ -54,7 +54,9 @@ class LlamaContext:
         num_sequences: int,
         max_batch_tokens: int,
         kv_type: KVType = "f16",
+        beside_bytes: int = 0,
     ) -> None:
+        """`beside_bytes`: memory that must be left for something else."""
         self._model = model
         self._num_sequences = num_sequences
         self._twin_offset = 0
@@ -73,6 +75,7 @@ class LlamaContext:
             num_sequences=num_ids,
             max_batch_tokens=max_batch_tokens,
             kv_type=kv_type,
+            beside_bytes=beside_bytes,
         )
         params = make_params(
             num_cells=num_cells,

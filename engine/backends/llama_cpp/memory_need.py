@@ -36,9 +36,10 @@ def check_memory(
     num_sequences: int,
     max_batch_tokens: int,
     kv_type: KVType,
+    beside_bytes: int = 0,
 ) -> None:
     """Raise when it is not there: llama.cpp takes it first and touches it then, and the system
-    would end the process."""
+    would end the process. `beside_bytes`: what a draft model will take as well."""
     needed = memory_bytes(
         model,
         num_cells=num_cells,
@@ -47,6 +48,13 @@ def check_memory(
         kv_type=kv_type,
     )
     available = psutil.virtual_memory().available
+    if beside_bytes and needed + beside_bytes > available:
+        raise OutOfMemory(
+            f"A context of {num_cells:,} tokens and the draft model need"
+            f" {(needed + beside_bytes) / 1e9:,.1f} GB and {available / 1e9:,.1f} GB of memory are"
+            " free: leave the draft model out, choose a smaller context in the settings, or close"
+            " other programs."
+        )
     # Most layers of a recurrent model need no memory per token, so its figure says nothing.
     if needed > available and not model.is_recurrent:
         raise OutOfMemory(

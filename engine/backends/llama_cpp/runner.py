@@ -25,12 +25,18 @@ class LlamaRunner:
         self._context = context
         self._tuner = ThreadTuner(threads) if adapt_threads else None
         self._max_threads = self._set_threads = threads
+        self._step_processor_s = 0.0
         context.set_threads(threads)
 
     @property
     def computing(self) -> Spent:
         """The time inside llama.cpp's decode, without the Python that prepares it."""
         return self._context.computing
+
+    @property
+    def step_cost(self) -> float:
+        # All threads work from its beginning to its end, each as long as this one.
+        return self._step_processor_s * self._set_threads
 
     def execute(self, batch: Batch) -> NDArray[np.float32] | StepFailure:
         # With another number of threads sums are taken in another order.
@@ -41,10 +47,11 @@ class LlamaRunner:
             Part(item.request.seat_id, item.start, item.token_ids, item.num_rows)
             for item in batch.scheduled
         ]
-        started = perf_counter()
+        started, processor_before = perf_counter(), self.computing.processor
         failure = self._context.decode(parts, is_reproducible=batch.is_reproducible)
         if failure is not None:
             return failure
+        self._step_processor_s = self.computing.processor - processor_before
         num_rows = batch.num_rows
         # Reading the logits waits for the computation, so it belongs to the step's time.
         logits = self._context.logits(num_rows) if num_rows else _NO_ROWS

@@ -1,4 +1,4 @@
-"""llama.cpp's own samplers, over our logits: the reference of tests and of `bench sampling`.
+"""llama.cpp's own samplers, over our logits: the reference of tests and benchmarks.
 
 Nothing that answers goes through them.
 """
@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.backends.llama_cpp.library import bindings
+from engine.backends.llama_cpp.vocabulary import Vocabulary
 
 _DATA = np.dtype([("id", np.int32), ("logit", np.float32), ("p", np.float32)])
 
@@ -37,6 +38,12 @@ class LlamaSampler:
             # The chain frees what it is given.
             step = getattr(bindings, f"llama_sampler_init_{name}")(*arguments)
             bindings.llama_sampler_chain_add(pointer, step)
+        return cls(pointer)
+
+    @classmethod
+    def grammar(cls, vocabulary: Vocabulary, gbnf: str) -> "LlamaSampler":
+        """What leaves possible the tokens that a GBNF grammar allows."""
+        pointer = bindings.llama_sampler_init_grammar(vocabulary.pointer, gbnf.encode(), b"root")
         return cls(pointer)
 
     def accept(self, token_id: int) -> None:
@@ -71,11 +78,11 @@ class LlamaSampler:
 
 
 class LlamaCandidates:
-    """A row of logits in the form in which llama.cpp works on it."""
+    """A row of logits in the form in which llama.cpp works on it; of these ids, or of all."""
 
-    def __init__(self, logits: NDArray[np.float32]) -> None:
+    def __init__(self, logits: NDArray[np.float32], token_ids: Sequence[int] | None = None) -> None:
         self.data = np.empty(len(logits), _DATA)
-        self.data["id"] = np.arange(len(logits), dtype=np.int32)
+        self.data["id"] = np.arange(len(logits)) if token_ids is None else token_ids
         self.data["logit"] = logits
         self.data["p"] = 0
         self.array = bindings.llama_token_data_array(
@@ -84,3 +91,12 @@ class LlamaCandidates:
             selected=-1,
             sorted=False,
         )
+
+
+def gbnf_of_schema(schema: str) -> str:
+    """A JSON Schema as llama.cpp's Python bindings put it into a grammar."""
+    # Not before the library was loaded by us.
+    from llama_cpp.llama_grammar import json_schema_to_gbnf
+
+    gbnf: str = json_schema_to_gbnf(schema)
+    return gbnf

@@ -3,6 +3,7 @@
 import ctypes
 from collections.abc import Mapping
 from functools import cached_property
+from typing import Any
 
 from engine.backends.llama_cpp.library import ModelHandle, bindings
 from engine.tokenizer import ControlToken, is_shown
@@ -28,6 +29,11 @@ class Vocabulary:
         bos = bindings.llama_vocab_bos(self._vocab)
         wants_bos = bos >= 0 and bindings.llama_vocab_get_add_bos(self._vocab)
         self._bos_id: int | None = bos if wants_bos else None
+
+    @property
+    def pointer(self) -> Any:
+        """llama.cpp's own, valid as long as this is held."""
+        return self._vocab
 
     @property
     def num_tokens(self) -> int:

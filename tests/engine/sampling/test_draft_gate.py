@@ -68,6 +68,27 @@ def test_it_opens_again_when_what_was_dear_is_long_ago() -> None:
     assert best_length(known, 0.9, 8, 1, 8000) > 0
 
 
+def test_a_guess_that_takes_time_of_its_own_is_worth_less() -> None:
+    known = costs(t1=10.0, t12=14.0)
+    free = best_length(known, 0.7, 8, 1, 0)
+    dear = best_length(known, 0.7, 8, 1, 0, seconds_each=0.001)
+    assert 0 < dear < free
+    assert best_length(known, 0.7, 8, 1, 0, seconds_each=0.010) == 0
+
+
+def test_of_several_measurements_the_fastest_counts() -> None:
+    known = StepCosts()
+    for milliseconds in (30.0, 10.0, 50.0):
+        known.measured(1, milliseconds / 1e3)
+    assert known.seconds(1, 0) == pytest.approx(0.010)
+
+
+def test_a_step_that_was_held_up_says_little() -> None:
+    known = costs(t1=10.0, t4=20.0)
+    known.learn(4, 0, 10.0)
+    assert known.seconds(4, 0) < 0.025
+
+
 def test_costs_between_known_sizes_lie_on_a_line_and_never_fall() -> None:
     known = costs(t1=10.0, t4=16.0, t12=12.0)
     assert known.seconds(2, 0) == pytest.approx(0.012)

@@ -9,6 +9,8 @@ import pytest
 
 from engine.backends.base import StepFailure
 from engine.request import FinishReason, RequestOptions
+from engine.sampling.lookup import PromptLookup
+from engine.sampling.speculate import INDEX_TOKENS, HitRate
 from tests.engine.run import EngineRun
 from tests.fakes import EvenCosts, fake_config, logits_after
 
@@ -99,6 +101,45 @@ def test_a_stop_text_inside_a_right_guess_ends_the_answer_there() -> None:
     number = run.submit(prompt(1), max_tokens=300, stop=(stop,))
     run.finish()
     assert run.texts[number] == text[: text.index(stop)]
+
+
+def test_a_long_prompt_is_taken_in_a_piece_at_each_step() -> None:
+    run = guessing(looks_back=1, cells=8192)
+    taken: list[int] = []
+    extend = PromptLookup.extend
+
+    def watched(self: PromptLookup, token_ids: Sequence[int]) -> None:
+        taken.append(len(token_ids))
+        extend(self, token_ids)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(PromptLookup, "extend", watched)
+        first = run.submit(prompt(1, 5000), max_tokens=100)
+        run.finish()
+        # Now all of it is held, and is taken in while the answer is written.
+        again = run.submit(prompt(1, 5000), max_tokens=100)
+        run.finish()
+    assert max(taken) <= INDEX_TOKENS
+    for number in (first, again):
+        run.check_answer(number)
+        assert run.timings(number).accepted_tokens > 30
+
+
+def test_guesses_that_came_true_count_for_those_who_come_later() -> None:
+    of_all = HitRate()
+    one = HitRate(of_all)
+    for _ in range(50):
+        one.count(True)
+    assert HitRate(of_all).share > 0.8
+    assert HitRate().share < 0.5
+
+
+def test_few_trials_are_counted_on_less_than_many() -> None:
+    few, many = HitRate(), HitRate()
+    for rate, num in ((few, 3), (many, 300)):
+        for index in range(num):
+            rate.count(index % 3 > 0)
+    assert few.share < many.share < 2 / 3
 
 
 def test_what_was_guessed_right_is_held_for_the_next_turn() -> None:

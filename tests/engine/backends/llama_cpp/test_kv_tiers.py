@@ -40,6 +40,10 @@ class Recorder:
                     self.rows.append(row.copy())
         return logits
 
+    @property
+    def step_cost(self) -> float:
+        return self._runner.step_cost
+
     def abort_step(self) -> None:
         self._runner.abort_step()
 

@@ -11,6 +11,7 @@ from engine.backends.llama_cpp.context import LlamaContext
 from engine.backends.llama_cpp.runner import SHORT_PIECE_TOKENS, LlamaRunner
 from engine.backends.llama_cpp.step_batch import Part
 from engine.batch import Batch, ScheduledRequest
+from engine.clock import Spent
 from engine.request import Request, RequestOptions
 from engine.sampling_params import SamplingParams
 
@@ -21,6 +22,7 @@ class SlowSecondThread:
     def __init__(self) -> None:
         self.threads = 0
         self.used: list[int] = []
+        self.computing = Spent()
 
     def set_threads(self, count: int) -> None:
         self.threads = count
@@ -28,8 +30,9 @@ class SlowSecondThread:
     def decode(self, parts: list[Part], *, is_reproducible: bool = False) -> StepFailure | None:
         self.used.append(self.threads)
         end = perf_counter() + (0.004 if self.threads > 1 else 0.0004)
-        while perf_counter() < end:
-            pass
+        with self.computing:
+            while perf_counter() < end:
+                pass
         return None
 
     def logits(self, num_rows: int) -> np.ndarray:
@@ -92,3 +95,12 @@ def test_a_reproducible_step_uses_all_threads_and_teaches_nothing(
     assert context.used[-1] == 1
     runner.execute(step(1, is_reproducible=True))
     assert context.used[-1] == 2
+
+
+def test_a_steps_cost_is_the_processor_time_of_all_its_threads() -> None:
+    context = SlowSecondThread()
+    runner = LlamaRunner(cast(LlamaContext, context), 2, adapt_threads=False)
+    for _ in range(3):
+        before = context.computing.processor
+        runner.execute(step(1))
+        assert runner.step_cost == pytest.approx(2 * (context.computing.processor - before))
