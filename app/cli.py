@@ -30,6 +30,7 @@ from engine.sampling_params import MOST_ANSWERS
 from grammars.catalog import FormFileError, forms_in, ready_forms
 
 COMMAND_PATIENCE_S = 20.0
+DRAFT_HELP = "a smaller model of the same vocabulary that guesses what comes next"
 ID_HELP = "as `list` shows it, or its beginning"
 EVAL_HELP = "Quality measured on data: a table, and as last line one JSON object."
 BENCH_HELP = "One of our benchmarks: a table, and as last line one JSON object."
@@ -52,7 +53,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             # The page is imported for this command alone: it takes seconds.
             from app.run import run
 
-            return run(parsed.host, parsed.port, parsed.model, not parsed.no_open)
+            return run(
+                parsed.host, parsed.port, parsed.model, not parsed.no_open, parsed.draft_model
+            )
         return run_command(options_of(parsed))
     except InglenookError as error:
         print(error, file=sys.stderr)
@@ -89,7 +92,7 @@ def run_command(options: Options) -> int:
 
 
 async def run_here(paths: Paths, options: Options, console: Terminal) -> int:
-    services = Services(paths, options.model)
+    services = Services(paths, options.model, options.draft_model)
     try:
         await carry_out(services, options, console)
     finally:
@@ -107,12 +110,17 @@ def options_of(parsed: argparse.Namespace) -> Options:
             values["text"] = read_standard_input()
         if "logprobs" in values and not values.get("json"):
             raise UsageError("--logprobs needs --json: likelihoods stand in the JSON object.")
+        if values.get("draft_model") and values["reproducible"]:
+            raise UsageError(
+                "--draft-model needs --no-reproducible: what is reproducible is never guessed."
+            )
         if not values["text"].strip():
             raise UsageError("There is nothing to answer: give a text, or - and a text to read.")
     if values.get("file"):
         values["file"] = str(absolute(values["file"]))
-    if values.get("model") and absolute(values["model"]).exists():
-        values["model"] = str(absolute(values["model"]))
+    for name in ("model", "draft_model"):
+        if values.get(name) and absolute(values[name]).exists():
+            values[name] = str(absolute(values[name]))
     if "ids" in values:
         values["ids"] = tuple(values["ids"])
     return Options(**values, sampling=sampling)
@@ -209,12 +217,14 @@ def add_run(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--no-open", action="store_true", help="do not open the browser")
     parser.add_argument("--host", default="127.0.0.1", metavar="H", help="the address to listen on")
     parser.add_argument("--model", default="", metavar="M", help="a GGUF file or a name")
+    parser.add_argument("--draft-model", default="", metavar="M", help=DRAFT_HELP)
 
 
 def add_generate(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("text", metavar="TEXT", help="what to say; - reads standard input")
     parser.add_argument("--system", metavar="S", help="the system prompt")
     parser.add_argument("--model", metavar="M", help="a GGUF file or a name of `models list`")
+    parser.add_argument("--draft-model", metavar="M", help=DRAFT_HELP)
     parser.add_argument(
         "--n",
         dest="num_answers",

@@ -21,7 +21,7 @@ PATIENCE_S = 60.0
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
-def run(host: str, port: int | None, model: str, opens_browser: bool) -> int:
+def run(host: str, port: int | None, model: str, opens_browser: bool, draft_model: str = "") -> int:
     """Serve the page; with another app on this home, open that one and return."""
     if host not in LOOPBACK:
         raise UsageError(
@@ -35,13 +35,13 @@ def run(host: str, port: int | None, model: str, opens_browser: bool) -> int:
     match found:
         case OwnerAddress():
             print(f"Inglenook is running already: {found.url}", flush=True)
-            if model:
+            if model or draft_model:
                 print("It keeps its model: quit it first to use another one.", file=sys.stderr)
             if opens_browser:
                 open_browser(found.url)
         case HomeLock():
             with found:
-                serve_home(paths, found, host, port, model, opens_browser)
+                serve_home(paths, found, host, port, (model, draft_model), opens_browser)
     return 0
 
 
@@ -51,14 +51,19 @@ def end_early(*_: object) -> NoReturn:
 
 
 def serve_home(
-    paths: Paths, lock: HomeLock, host: str, port: int | None, model: str, opens_browser: bool
+    paths: Paths,
+    lock: HomeLock,
+    host: str,
+    port: int | None,
+    models: tuple[str, str],
+    opens_browser: bool,
 ) -> None:
     from app.web.server import bind
 
     keep_log(paths)
     host = "127.0.0.1" if host == "localhost" else host
     sock = bind(host, port)
-    asyncio.run(serve_app(paths, lock, sock, host, model, opens_browser))
+    asyncio.run(serve_app(paths, lock, sock, host, models, opens_browser))
 
 
 async def serve_app(
@@ -66,18 +71,19 @@ async def serve_app(
     lock: HomeLock,
     sock: socket.socket,
     host: str,
-    model: str,
+    models: tuple[str, str],
     opens_browser: bool,
 ) -> None:
+    """`models`: the one that was named on the command line, and the one that drafts for it."""
     from app.web import commands, server
 
-    services = Services(paths, model)
+    services = Services(paths, *models)
     try:
         # First of all the history: one that cannot be used ends here, before anything is shown.
         await services.tidy()
         services.start()
         await asyncio.to_thread(import_page, paths)
-        if model:
+        if any(models):
             # Named on the command line: a model that cannot be used ends the command.
             await services.chat_model()
         address = lock.address(host, sock.getsockname()[1])

@@ -36,14 +36,15 @@ logger = logging.getLogger(__name__)
 class Services:
     """Everything of one home. Owned by the event loop of the process that owns the home.
 
-    `model` overrides the saved choice: a path, a name of `models list`, or empty.
+    `model` and `draft_model` override the saved choices: a path, a name of `models list`, or empty.
     """
 
-    def __init__(self, paths: Paths, model: str = "") -> None:
+    def __init__(self, paths: Paths, model: str = "", draft_model: str = "") -> None:
         paths.create()
         self.paths = paths
         self._settings = load_settings(paths.settings)
         self._wanted_model = model
+        self._wanted_draft_model = draft_model
         self.url = ""
         """Where the app is reached; set before the page is built."""
         self._loading: asyncio.Future[ChatModel] | None = None
@@ -96,6 +97,12 @@ class Services:
     def model_path(self) -> Path:
         """Raises ModelNotFound when none was chosen and the starter is not installed."""
         return find_model(self.paths, self._settings, self._wanted_model)
+
+    @cached_property
+    def draft_model_path(self) -> Path | None:
+        """The model that guesses for the other one; None: there is none."""
+        wanted = self._wanted_draft_model or self._settings.draft_model
+        return find_model(self.paths, self._settings, wanted) if wanted else None
 
     @property
     def is_starter_model(self) -> bool:
@@ -151,7 +158,7 @@ class Services:
 
     def _engine_config(self) -> EngineConfig:
         return self.settings.engine_config(
-            self.model_path, self.paths.kv if self._keeps_kv else None
+            self.model_path, self.paths.kv if self._keeps_kv else None, self.draft_model_path
         )
 
     @property

@@ -18,14 +18,16 @@ WHOLE = ("max_batch_tokens", "kv_disk_bytes")
 class Settings:
     """`sampling` holds only what differs from `SamplingParams`' own defaults.
 
-    `model` is a path to a GGUF file, or empty for the starter model; `context_tokens` None lets
-    the engine choose. `reproducible`: a chat's answer does not depend on what was held, at the
-    price of being computed alone. `automatic_titles`: the model names new conversations; the
-    starter model never does, since it names them badly. `threads`, `max_batch_tokens`, `kv_type`,
-    `kv_ram_bytes` and `kv_disk_bytes` are those of `EngineConfig`.
+    `model` is a path to a GGUF file, or empty for the starter model; `draft_model` is a smaller one
+    that guesses for it, or empty for none. `context_tokens` None lets the engine choose.
+    `reproducible`: a chat's answer does not depend on what was held, at the price of being computed
+    alone. `automatic_titles`: the model names new conversations; the starter model never does,
+    since it names them badly. `threads`, `max_batch_tokens`, `kv_type`, `kv_ram_bytes` and
+    `kv_disk_bytes` are those of `EngineConfig`.
     """
 
     model: str = ""
+    draft_model: str = ""
     context_tokens: int | None = None
     threads: int | None = None
     max_batch_tokens: int = 512
@@ -41,7 +43,12 @@ class Settings:
     def sampling(self) -> SamplingParams:
         return with_changes(SamplingParams(), self.default_sampling)
 
-    def engine_config(self, model_path: Path, kv_folder: Path | None = None) -> EngineConfig:
+    def engine_config(
+        self,
+        model_path: Path,
+        kv_folder: Path | None = None,
+        draft_model_path: Path | None = None,
+    ) -> EngineConfig:
         """How a model is loaded under these choices. Raises InvalidParams."""
         return EngineConfig(
             model_path=model_path,
@@ -52,6 +59,7 @@ class Settings:
             kv_ram_bytes=self.kv_ram_bytes,
             kv_disk_bytes=self.kv_disk_bytes,
             kv_folder=kv_folder,
+            draft_model_path=draft_model_path,
         )
 
 
@@ -96,6 +104,7 @@ def _from_json(values: object) -> Settings:
     optional = ("context_tokens", "threads", "kv_ram_bytes")
     for name, is_right in (
         ("model", isinstance(settings.model, str)),
+        ("draft_model", isinstance(settings.draft_model, str)),
         *((name, type(getattr(settings, name)) in (int, type(None))) for name in optional),
         *((name, type(getattr(settings, name)) is int) for name in WHOLE),
         ("kv_type", isinstance(settings.kv_type, str)),

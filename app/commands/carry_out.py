@@ -39,4 +39,11 @@ async def carry_out(services: Services, options: Options, console: Console) -> N
             f"The running app uses {services.model_path.name}: leave --model out, or quit the app"
             " first."
         )
+    if options.draft_model and services.draft_model_path != find_model(
+        services.paths, services.settings, options.draft_model
+    ):
+        raise UsageError(
+            "The running app uses another draft model, or none: leave --draft-model out, or quit"
+            " the app first."
+        )
     await COMMANDS[options.command].run(services, options, console)

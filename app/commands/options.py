@@ -21,6 +21,7 @@ class Options:
     ids: tuple[str, ...] = ()
     file: str = ""
     model: str = ""
+    draft_model: str = ""
     system: str = ""
     json: bool = False
     yes: bool = False

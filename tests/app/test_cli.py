@@ -45,6 +45,17 @@ def test_options_become_values() -> None:
     assert parse("chats", "delete", "a", "b", "--yes").ids == ("a", "b")
 
 
+def test_a_draft_model_is_taken_only_where_something_is_guessed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "small.gguf").touch()
+    options = parse("generate", "Hi", "--no-reproducible", "--draft-model", "small.gguf")
+    assert options.draft_model == str(tmp_path / "small.gguf")
+    with pytest.raises(UsageError, match="needs --no-reproducible"):
+        parse("generate", "Hi", "--draft-model", "small.gguf")
+
+
 @pytest.mark.parametrize(
     ("given", "kind", "grammar"),
     [
@@ -264,7 +275,7 @@ def test_without_a_command_the_app_runs(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr("app.run.run", run)
     assert main([]) == 1
     assert main(["--no-open", "--port", "8000"]) == 1
-    assert asked == [("127.0.0.1", None, "", True), ("127.0.0.1", 8000, "", False)]
+    assert asked == [("127.0.0.1", None, "", True, ""), ("127.0.0.1", 8000, "", False, "")]
 
 
 def test_help_is_no_failure(capsys: pytest.CaptureFixture[str]) -> None:

@@ -49,6 +49,18 @@ async def test_a_model_that_vanished_leaves_the_history_readable(paths: Paths) -
     await services.close()
 
 
+async def test_the_draft_model_is_the_one_named_or_else_the_saved_one(paths: Paths) -> None:
+    save_settings(paths.settings, Settings(model="/m.gguf", draft_model="/saved.gguf"))
+    for named, expected in (("", "/saved.gguf"), ("/named.gguf", "/named.gguf")):
+        services = Services(paths, draft_model=named)
+        assert services._engine_config().draft_model_path == Path(expected)
+        await services.close()
+    save_settings(paths.settings, Settings(model="/m.gguf"))
+    services = Services(paths)
+    assert services._engine_config().draft_model_path is None
+    await services.close()
+
+
 async def test_without_the_starter_the_history_is_still_readable(
     paths: Paths, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -13,6 +13,7 @@ from engine.errors import HomeError
 
 CHOSEN = Settings(
     model="/models/größe 🙂.gguf",
+    draft_model="smaller",
     context_tokens=4096,
     threads=2,
     max_batch_tokens=256,
@@ -68,6 +69,7 @@ def test_a_newer_versions_choices_do_no_harm(home: Path) -> None:
                 {"reproducible": 1},
                 {"automatic_titles": "no"},
                 {"model": 5},
+                {"draft_model": 5},
                 {"context_tokens": "many"},
                 {"context_tokens": True},
                 {"threads": 1.5},

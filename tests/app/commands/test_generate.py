@@ -127,6 +127,12 @@ async def test_another_model_than_the_apps_is_refused(
         await carry_out(services, options, Recorder())
 
 
+async def test_another_draft_model_than_the_apps_is_refused(services: FakeModelServices) -> None:
+    options = Options(command="generate", text="Hi", reproducible=False, draft_model="/x.gguf")
+    with pytest.raises(UsageError, match="leave --draft-model out, or quit the app"):
+        await carry_out(services, options, Recorder())
+
+
 async def test_it_is_reproducible_unless_that_is_not_wanted(services: FakeModelServices) -> None:
     for is_wanted in (True, False):
         result = (await generate(services, json=True, reproducible=is_wanted)).json()
