@@ -11,6 +11,8 @@ BENCHES: Mapping[str, str] = {
     "decode": "tokens a second, beside llama.cpp's server; --busy: on a busy machine",
     "batching": "continuous against static batching on mixed lengths",
     "sampling": "what picking one token costs, beside llama.cpp's samplers",
+    "guided": "what a form costs and forced tokens gain, beside llama.cpp's grammars",
+    "speculate": "what guessing brings where much is said again, and costs where nothing is",
     "chats": "what the next turn of a conversation waits for, beside a peer; eight workloads",
     "tiers": "processor time for keeping what was read, where it brings nothing",
     "start": "from process start to the first event of the page",

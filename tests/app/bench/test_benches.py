@@ -18,6 +18,8 @@ SMALL = {
     "chats": "--only W1 --turns 2 --pairs 2 --tokens 4 --context 512",
     "tiers": "--first 40 --more 20 --answer 3 --turns 2 --pairs 1 --minutes 0 --context 1024",
     "sampling": "--tokens 600 --pairs 1 --minutes 0",
+    "guided": "--forms 1 --pairs 1 --minutes 0",
+    "speculate": "--works 1 --tokens 12 --pairs 1 --minutes 0",
     "start": "--pairs 1 --minutes 0",
 }
 
