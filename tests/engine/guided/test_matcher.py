@@ -132,4 +132,5 @@ def test_a_search_that_finds_nothing_ends_in_time() -> None:
     matcher = compiled(GrammarKind.REGEX, "[a-z ]{500}(x|y)[0-9]{500}!").matcher()
     began = perf_counter()
     matcher.closing(100)
-    assert perf_counter() - began < CLOSING_SECONDS + 0.5
+    # Far below what no deadline would take, and above what a busy machine adds.
+    assert perf_counter() - began < CLOSING_SECONDS + 5.0
