@@ -20,16 +20,18 @@ pytestmark = [
     pytest.mark.asyncio(loop_scope="session"),
 ]
 
+LIKELIEST = {"temperature": 0.0, "loop_guard": False}
 LONG = "Tell me a very long story about a lighthouse, with many chapters."
 # About 4,000 tokens: reading them takes seconds.
 HUGE = "The quick brown fox jumps over the lazy dog near the river bank. " * 270
 
 
 def with_likeliest_answers(home: Path) -> Path:
-    """By chance the starter model sometimes answers in a few words, too short to be stopped."""
+    """By chance the starter model sometimes answers in a few words, too short to be stopped; and
+    where it repeats itself it is fast, and soon ended by the guard."""
     paths = Paths.from_environment({"INGLENOOK_HOME": str(home)})
     paths.create()
-    save_settings(paths.settings, Settings(default_sampling={"temperature": 0.0}))
+    save_settings(paths.settings, Settings(default_sampling=LIKELIEST))
     return home
 
 
