@@ -71,7 +71,9 @@ class FakeStream:
         reason: FinishReason = FinishReason.STOP,
         notice: str = "",
         choices: tuple[TokenChoice, ...] = (),
+        finish: str = "",
     ) -> None:
+        """`finish` is the engine's own word for the end, where it says more than `reason`."""
         if self.is_over:
             return
         self.is_over = True
@@ -81,7 +83,7 @@ class FakeStream:
             prefilled_tokens=len(self.prompt) - self.num_cached,
             cached_tokens=self.num_cached,
             completion_tokens=len(self.token_ids),
-            finish=reason.value,
+            finish=finish or reason.value,
             is_reproducible=self.options.is_reproducible,
         )
         self._outputs.put_nowait(

@@ -88,7 +88,7 @@ class Choice:
     @property
     def is_right(self) -> bool:
         """As far as it was checked."""
-        return self.check is None or not self.check.fault
+        return self.check is None or self.check.is_right
 
     def said(self) -> dict[str, Any]:
         """What we say beside what OpenAI does: how it ended, and whether it is right."""
@@ -191,8 +191,7 @@ class Completion:
             await self._check(choice)
 
     async def _check(self, choice: Choice) -> None:
-        # A pattern of somebody else's may take its time.
-        choice.check = await asyncio.to_thread(self._checker.check, choice.content)
+        choice.check = await self._checker.check(choice.content)
 
     def _usage(self) -> dict[str, Any]:
         """The prompt counts once."""

@@ -100,14 +100,6 @@ class Subject:
     token_ids: Sequence[int]
 
 
-@dataclass(frozen=True, slots=True)
-class Gain:
-    """Of reading forced tokens together in one pair: what it was, and what the steps promise."""
-
-    had: float
-    predicted: float
-
-
 class GuidedBench:
     """Two engines over one backend: one reads forced tokens together, the other one by one."""
 

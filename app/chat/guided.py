@@ -1,5 +1,6 @@
 """One answer in a form, asked for again while it does not satisfy what could not be enforced."""
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -21,12 +22,16 @@ class Check:
     unenforced: str
     fault: str
 
+    @property
+    def is_right(self) -> bool:
+        return not self.fault
+
     def as_json(self) -> dict[str, Any]:
-        return {"valid": not self.fault, "fault": self.fault}
+        return {"valid": self.is_right, "fault": self.fault}
 
     @property
     def notice(self) -> str:
-        if self.fault:
+        if not self.is_right:
             return (
                 f"This answer does not satisfy its schema: {self.fault}. The schema could not be"
                 f" enforced as a whole ({self.unenforced})."
@@ -51,11 +56,13 @@ class Checker:
     def is_needed(self) -> bool:
         return self._validator is not None
 
-    def check(self, content: str) -> Check | None:
+    async def check(self, content: str) -> Check | None:
         """None: there is nothing to check."""
         if self._validator is None:
             return None
-        return Check(self._unenforced, self._validator.fault_of(content))
+        # A pattern of somebody else's may take its time.
+        fault = await asyncio.to_thread(self._validator.fault_of, content)
+        return Check(self._unenforced, fault)
 
     def tries(self, params: SamplingParams) -> Sequence[SamplingParams]:
         """How to ask, one time after the other, until an answer is right."""

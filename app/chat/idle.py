@@ -12,10 +12,10 @@ from collections.abc import Callable, Sequence
 
 from app.chat.belonging import request_options
 from app.chat.message import MessageState, Role
-from app.chat.session import Writing
 from app.chat.thinking import ThinkingSplitter
 from app.chat.title import MAX_TOKENS, QUESTION, clean_title, first_words
 from app.chat.turns import Turn
+from app.chat.writing import Writing
 from app.history.conversations import Conversations
 from engine.errors import InglenookError
 from engine.request import FinishReason

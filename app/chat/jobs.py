@@ -9,7 +9,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 
 from app.chat.idle import IdleWork
 from app.chat.message import MessageState
-from app.chat.session import Answer, ChatSession, Writing
+from app.chat.session import ChatSession
+from app.chat.writing import Answer, Writing
 from engine.errors import UsageError
 
 STILL_ANSWERING = "This conversation is still being answered: stop that answer first."

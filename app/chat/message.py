@@ -1,6 +1,7 @@
 """What was said: values only. Storage knows their identity, the engine knows neither."""
 
-from collections.abc import Mapping
+import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
@@ -119,3 +120,16 @@ class Conversation:
     overflow: Overflow = Overflow.ASK
     answer_form: AnswerForm | None = None
     examples: tuple[Example, ...] = ()
+
+
+def unstored(system_prompt: str, examples: Sequence[Example]) -> Conversation:
+    """One that begins now, and has no identity yet."""
+    now = time.time()
+    return Conversation(
+        conversation_id="",
+        title="",
+        created_at=now,
+        updated_at=now,
+        system_prompt=system_prompt,
+        examples=tuple(examples),
+    )

@@ -5,7 +5,6 @@ the row, and any choice of controls -> the chain that the sampler uses -> probab
 """
 
 import asyncio
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -16,7 +15,7 @@ from app.chat.belonging import request_options
 from app.chat.chat_model import ChatModel
 from app.chat.draft import Draft
 from app.chat.example import Example
-from app.chat.message import Conversation, Message, Role
+from app.chat.message import Conversation, Message, Role, unstored
 from app.chat.prompts import digest_of, left_out_before
 from app.history.conversations import Conversations
 from engine.errors import EngineError, UsageError
@@ -125,16 +124,7 @@ class Prospects:
         if conversation_id is not None:
             messages = await self._conversations.messages(conversation_id)
             return await self._conversations.get(conversation_id), messages
-        now = time.time()
-        new = Conversation(
-            conversation_id="",
-            title="",
-            created_at=now,
-            updated_at=now,
-            system_prompt=system_prompt,
-            examples=tuple(examples),
-        )
-        return new, []
+        return unstored(system_prompt, examples), []
 
     async def _row(
         self, model: ChatModel, conversation_id: str, prompt: list[int]

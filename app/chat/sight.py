@@ -1,7 +1,6 @@
 """What the model sees: how full its context is, and what an answer was made from."""
 
 import asyncio
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -9,7 +8,7 @@ from app.chat.chat_model import ChatModel
 from app.chat.context import FULL, prompt_limit
 from app.chat.draft import Draft, message_size
 from app.chat.example import Example
-from app.chat.message import Conversation, Message, Role
+from app.chat.message import Conversation, Message, Role, unstored
 from app.chat.prompts import digest_of, left_out_before
 from app.history.conversations import Conversations
 from app.settings import Settings
@@ -101,7 +100,7 @@ class Sights:
         tokenizer = model.loaded.tokenizer
         if conversation_id is None:
             usual = settings.default_system_prompt, settings.default_examples
-            num_used = await _counted(model, _new(*(begun or usual)), ())
+            num_used = await _counted(model, unstored(*(begun or usual)), ())
         else:
             try:
                 conversation = await self._conversations.get(conversation_id)
@@ -159,19 +158,6 @@ async def _counted(model: ChatModel, conversation: Conversation, path: Sequence[
     held = left_out_before(path)
     draft = Draft(model, conversation, path, "?")
     return len(await draft.token_ids(held.first_id, held.summary))
-
-
-def _new(system_prompt: str, examples: Sequence[Example]) -> Conversation:
-    """One that begins now, and is not stored yet."""
-    now = time.time()
-    return Conversation(
-        conversation_id="",
-        title="",
-        created_at=now,
-        updated_at=now,
-        system_prompt=system_prompt,
-        examples=tuple(examples),
-    )
 
 
 def _doubt(answer: Message, model_name: str, digest: str) -> str:

@@ -1,6 +1,5 @@
 """`inglenook generate`: one answer, stored nowhere."""
 
-import asyncio
 from typing import Any
 
 from app.chat.belonging import request_options
@@ -14,6 +13,8 @@ from app.commands.options import Options
 from app.commands.question import question_of
 from app.services import Services
 from engine.sampling_params import for_answer
+
+CUT_NOTICE = "The answer ended at the longest that is allowed: give --max-tokens more."
 
 
 async def generate(services: Services, options: Options, console: Console) -> None:
@@ -38,9 +39,8 @@ async def generate(services: Services, options: Options, console: Console) -> No
             write = console.write if is_shown else lambda piece: None
             with model.loaded.engine.submit(prompt, tried, asked, guidance) as stream:
                 written = await read_whole(stream, model.splitter(), write)
-            # A pattern of somebody else's may take its time.
-            check = await asyncio.to_thread(checker.check, written.content)
-            if check is None or not check.fault:
+            check = await checker.check(written.content)
+            if check is None or check.is_right:
                 break
         if options.json:
             results.append(_result(model, written, check))
@@ -54,7 +54,8 @@ async def generate(services: Services, options: Options, console: Console) -> No
 
 
 def _notices(model: ChatModel, written: Written, check: Check | None) -> list[str]:
-    notices = written.notice, "" if check is None else check.notice, model.notice
+    cut = CUT_NOTICE if written.timings.finish == "max_tokens" else ""
+    notices = cut, written.notice, "" if check is None else check.notice, model.notice
     return [notice for notice in notices if notice]
 
 

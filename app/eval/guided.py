@@ -1,8 +1,8 @@
 """How far JSON Schemas are kept to: each instance is written token by token under its mask.
 
-An invalid instance that is let through to its end is a false accept, a valid one that is stopped a
-false reject. Random walks take any allowed token and end as the engine ends an answer; what they
-wrote must be valid.
+An invalid instance that is let through to its end, in any order of its keys, is a false accept, a
+valid one that is stopped in all of them a false reject. Random walks take any allowed token and end
+as the engine ends an answer; what they wrote must be valid.
 """
 
 import argparse
@@ -21,6 +21,7 @@ from app.bench.machine import machine
 from app.bench.options import add_model
 from app.bench.our_engine import model_of
 from app.bench.report import Report
+from app.eval.key_orders import KeyOrders
 from app.eval.schema_records import Instance, Record, read_records
 from engine.errors import GrammarError, GrammarFailed
 from engine.guided.compiler import CompiledGrammar, compile_grammar
@@ -129,7 +130,7 @@ def judge(
     tally: Tally,
 ) -> None:
     text = json.dumps(instance.data, ensure_ascii=False)
-    is_accepted = accepts(form, text, tally.mask_us)
+    is_accepted = accepts(form, text, tally.mask_us) or KeyOrders(form).accept(instance.data)
     if form.unenforced and is_accepted:
         # Then the answer is checked, as it is when it is given.
         is_accepted = not validator.fault_of(text)

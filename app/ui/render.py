@@ -130,7 +130,8 @@ def _kept(timings: Timings) -> Iterator[str]:
 
 def _small_print(message: Message) -> str:
     notes = [NOTES[message.state]] if message.state in NOTES else []
-    if message.finish_reason == "length" and message.state is MessageState.DONE:
+    is_cut = timings_of(message).finish == "max_tokens"
+    if is_cut and message.state is MessageState.DONE:
         notes.append("Ended at the longest answer allowed; the settings can raise it")
     if message.notice:
         notes.append(message.notice)

@@ -179,12 +179,11 @@ def _compile_schema(grammar: Grammar, vocabulary: GuidedVocabulary) -> CompiledG
     path, told = locate(schema, told_of)
     fault = fault_of(told)
     unenforced = f"{fault.words} at {path}"
-    if not grammar.is_approximate:
-        raise GrammarError(
-            f"The schema cannot be kept to: {unenforced}; {fault.remedy}, or let the answer be"
-            " checked afterwards instead (approximate)."
-        )
     state = _begin(_schema_text(schema, is_lenient=True), vocabulary)
+    if not grammar.is_approximate:
+        checked = ", or let the answer be checked afterwards instead (approximate)"
+        way = fault.remedy + ("" if isinstance(state, str) else checked)
+        raise GrammarError(f"The schema cannot be kept to: {unenforced}; {way}.")
     if isinstance(state, str):
         words = fault_of(state).words
         raise GrammarError(f"The schema cannot be kept to, not even approximately: {words}.")

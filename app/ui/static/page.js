@@ -50,7 +50,7 @@
     const reply = await plainFetch(uncut(resource), options);
     if (reply.status >= 400 && new URL(reply.url).pathname.endsWith("/run/predict")) {
       const body = await reply.clone().json().catch(() => ({}));
-      tell(body.error ?? "That did not work; nothing was lost.");
+      tell(body.error ?? "That did not work. What was said is kept.");
     }
     return reply;
   };
@@ -272,7 +272,7 @@
     } catch {
       misses += 1;
       if (misses >= 2) {
-        say("Inglenook was closed. Nothing is lost: start it again, and this page goes on by itself.");
+        say("Inglenook was closed. What was said is kept: start it again, and this page goes on by itself.");
       }
     }
     setTimeout(look, misses ? 1000 : 3000);

@@ -9,9 +9,9 @@ from app.chat import guided
 from app.chat.answer_form import AnswerForm, MadeIn, Outcome
 from app.chat.draft import NEWEST, Draft
 from app.chat.message import MessageState
-from app.chat.session import Writing
 from app.chat.sight import Sights
 from app.chat.wishes import TEXT_AGAIN, in_words
+from app.chat.writing import Writing
 from engine.guided.answer import Guidance
 from engine.guided.grammar import Grammar, GrammarKind
 from engine.request import FinishReason

@@ -6,7 +6,7 @@ import pytest
 
 from app.chat.jobs import STILL_ANSWERING, Job
 from app.chat.message import MessageState
-from app.chat.session import Answer, Writing
+from app.chat.writing import Answer, Writing
 from app.settings import Settings
 from engine.errors import PromptTooLong, UsageError
 from tests.app.chat.room import Room

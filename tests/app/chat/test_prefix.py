@@ -11,9 +11,9 @@ import pytest
 from app.chat.chat_model import ChatModel
 from app.chat.ledger import TokenLedger
 from app.chat.message import Message, MessageState
-from app.chat.session import Writing
 from app.chat.template import ChatTemplate
 from app.chat.turns import Turn
+from app.chat.writing import Writing
 from app.paths import Paths
 from app.services import Services
 from engine.metrics import Timings

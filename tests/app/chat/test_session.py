@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from app.chat.message import MessageState, Role
-from app.chat.session import Writing
+from app.chat.writing import Writing
 from engine.errors import (
     EngineError,
     InvalidParams,

@@ -12,7 +12,8 @@ from app.chat.chat_model import ChatModel, load_chat_model
 from app.chat.example import Example
 from app.chat.message import Message
 from app.chat.prospect import Prospects
-from app.chat.session import ChatSession, Writing
+from app.chat.session import ChatSession
+from app.chat.writing import Writing
 from app.history.conversations import Conversations
 from app.history.database import Database
 from app.settings import Settings

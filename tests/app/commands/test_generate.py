@@ -8,6 +8,7 @@ import pytest
 from app.chat.answer_form import AnswerForm
 from app.chat.example import Example
 from app.commands.carry_out import carry_out
+from app.commands.generate import CUT_NOTICE
 from app.commands.options import Options
 from app.presets.preset import Preset
 from engine.errors import EngineError, GrammarError, InvalidParams, UsageError
@@ -61,6 +62,17 @@ async def test_a_notice_stands_beside_the_answer(services: FakeModelServices) ->
             assert console.json()["finish_reason"] == "length"
         else:
             assert console.notes == ["The context is full."]
+
+
+async def test_an_answer_cut_at_its_longest_says_so_and_what_helps(
+    services: FakeModelServices,
+) -> None:
+    services.engine.script = None
+    asking = asyncio.create_task(generate(services))
+    await until(lambda: services.engine.num_running)
+    services.engine.streams[-1].end("x", FinishReason.LENGTH, finish="max_tokens")
+    assert (await asking).notes == [CUT_NOTICE]
+    assert "--max-tokens" in CUT_NOTICE
 
 
 async def test_what_is_odd_about_the_model_is_said_beside_the_answer(

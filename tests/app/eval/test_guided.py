@@ -31,6 +31,7 @@ def test_what_is_enforced_gives_no_false_answer() -> None:
 
 def test_a_false_accept_and_a_false_reject_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("app.eval.guided.accepts", lambda form, text, mask_us: text != "7")
+    monkeypatch.setattr("app.eval.guided.KeyOrders.accept", lambda orders, value: False)
     tally = tally_of({"type": "integer"}, Instance(True, 7), Instance(False, "7"))
     assert (len(tally.false_accepts), len(tally.false_rejects)) == (1, 1)
 

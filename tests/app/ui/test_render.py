@@ -49,6 +49,16 @@ def test_an_answer_that_did_not_end_by_itself_says_so(state: MessageState, note:
     assert html.unescape(text_of(row)) == f'Half\n\n<p class="note">{note}</p>'
 
 
+def test_an_answer_that_was_cut_names_the_limit_that_cut_it() -> None:
+    cut = answer("Half", finish_reason="length")
+    (by_the_limit,) = rows([replace(cut, timings={"finish": "max_tokens"})])
+    assert "Ended at the longest answer allowed" in text_of(by_the_limit)
+    full = replace(cut, timings={"finish": "context"}, notice="The context is full.")
+    (by_the_context,) = rows([full])
+    assert "longest answer" not in text_of(by_the_context)
+    assert "The context is full." in html.unescape(text_of(by_the_context))
+
+
 def test_a_failure_shows_its_sentence() -> None:
     (row,) = rows([answer(state=MessageState.FAILED, notice="The <disk> is full.")])
     assert html.unescape(text_of(row)) == '<p class="note failed">The <disk> is full.</p>'

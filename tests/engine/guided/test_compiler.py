@@ -96,6 +96,19 @@ def test_an_approximate_form_says_what_it_does_not_enforce() -> None:
     assert not accepts(form, '["x"]')
 
 
+def test_a_check_afterwards_is_advised_only_where_it_would_help() -> None:
+    for schema, would_help in (
+        ({"type": "array", "uniqueItems": True}, True),
+        ({"$ref": "https://example.org/person.json"}, False),
+    ):
+        with pytest.raises(GrammarError) as strict:
+            of_schema(schema)
+        assert ("approximate" in str(strict.value)) == would_help
+        if not would_help:
+            with pytest.raises(GrammarError, match="not even approximately"):
+                of_schema(schema, is_approximate=True)
+
+
 @pytest.mark.parametrize(
     "schema",
     [
