@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from engine.sampling.candidates import Candidates, Indices, Logits
+from engine.sampling.candidates import Candidates, Indices, Logits, Weights
 from engine.sampling.mass import index_of_mass
 
 # A row is folded this often for a threshold: 64 was quickest at 262k tokens, 32 to 128 at 49k.
@@ -20,6 +20,11 @@ LONG = 4096
 # How far from the maximum, in nats. Where more than a part of the row is near, it is not worth it.
 DEPTHS = (4.0, 10.0)
 NEAR_PART = 8
+
+# Else it looks between two logits out of a sample of so many, this many ranks around the one that
+# would be the last of the sample: four times what such a sample is off where all are about alike.
+NUM_SAMPLED = 4096
+NUM_AROUND = 64
 
 # How far float32 may put the mass of a row from its float64 value, with a wide margin, as long as
 # the temperature itself is no tiny number.
@@ -47,15 +52,13 @@ def top_p(candidates: Candidates, p: float) -> Indices:
     """The fewest largest logits that hold the share `p` of the probability; at least one."""
     logits = candidates.logits
     if len(logits) >= LONG:
-        near = _last_near(candidates, p)
-        if near is not None:
-            return _largest(logits, *near)
-    # Descending, and not seen from the end of ascending ones, which is slow to compute with.
-    values = np.sort(np.negative(logits))
-    np.negative(values, out=values)
-    weights = Candidates(values, None, candidates.highest, candidates.temperature).weights()
-    last = min(index_of_mass(weights, p, must_exceed=False), len(values) - 1)
-    return _largest(logits, values[last], last + 1)
+        last = _last_near(candidates, p) or _last_between(candidates, p)
+        if last is not None:
+            return _largest(logits, *last)
+    values = _descending(logits)
+    index = index_of_mass(_weights_of(values, candidates), p, must_exceed=False)
+    index = min(index, len(values) - 1)
+    return _largest(logits, values[index], index + 1)
 
 
 def min_p(candidates: Candidates, share: float) -> Indices:
@@ -97,6 +100,42 @@ def _last_near(candidates: Candidates, p: float) -> tuple[np.float32, int] | Non
         if first == last < len(values):
             return values[first], int(first) + 1
     return None
+
+
+def _last_between(candidates: Candidates, p: float) -> tuple[np.float32, int] | None:
+    """The same, from the logits between two of a sample (after Floyd and Rivest, "Expected time
+    bounds for selection", 1975). None: it does not lie between them.
+
+    What the sample says is only where to look; what is found is counted over all of them.
+    """
+    logits = candidates.logits
+    values = _descending(logits[:: len(logits) // NUM_SAMPLED])
+    masses = np.cumsum(_weights_of(values, candidates))
+    middle = int(np.searchsorted(masses, p * masses[-1]))
+    first, last = middle - NUM_AROUND, middle + NUM_AROUND
+    is_above = logits > (values[first] if first >= 0 else np.inf)
+    is_below = logits < (values[last] if last < len(values) else -np.inf)
+    weights = candidates.weights()
+    mass = p * float(weights.sum())
+    # In place: memory that is touched for the first time costs more than all of this.
+    weights *= is_above
+    mass -= float(weights.sum())
+    between = _descending(logits[~(is_above | is_below)])
+    index = int(np.searchsorted(np.cumsum(_weights_of(between, candidates)), mass))
+    if mass <= 0 or index == len(between):
+        return None
+    return between[index], int(np.count_nonzero(is_above)) + index + 1
+
+
+def _descending(logits: Logits) -> Logits:
+    """Not seen from the end of ascending ones, which is slow to compute with."""
+    values = np.sort(np.negative(logits))
+    return np.negative(values, out=values)
+
+
+def _weights_of(logits: Logits, candidates: Candidates) -> Weights:
+    """The weights that they have among `candidates`."""
+    return Candidates(logits, None, candidates.highest, candidates.temperature).weights()
 
 
 def _largest(logits: Logits, smallest: np.float32, count: int) -> Indices:

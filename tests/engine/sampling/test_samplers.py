@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from engine.sampling.samplers import draw, min_p, top_k, top_p
+from engine.sampling.samplers import NUM_SAMPLED, draw, min_p, top_k, top_p
 from tests.engine.sampling import reference
 from tests.engine.sampling.reference import by_rank, softmax
 from tests.engine.sampling.rows import long_vector, of, vectors
@@ -68,6 +68,16 @@ def test_top_p_of_a_long_row_with_impossible_tokens(spread):
     for p in (0.0, 0.5, 0.95, 0.999999):
         kept = top_p(of(logits), p)
         assert set(kept.tolist()) == reference.top_p(logits, p)
+
+
+@pytest.mark.parametrize("p", [0.2, 0.5, 0.95, 0.999])
+@pytest.mark.parametrize("shift", [-3, -0.01, 0, 0.01, 3])
+def test_top_p_of_a_flat_long_row_is_right_however_its_sample_misleads(p, shift):
+    size = 5 * NUM_SAMPLED + 7
+    logits = np.random.default_rng(7).normal(0, 0.1, size).astype(np.float32)
+    logits[:: size // NUM_SAMPLED] += np.float32(shift)
+    assert_top_p(logits, p)
+    assert_top_p(np.round(logits, 1), p)
 
 
 def test_top_p_zero_keeps_one():
