@@ -12,6 +12,13 @@ from numpy.typing import NDArray
 
 from engine.tokenizer import Tokenizer, encode_continuation
 
+# Where a form allows a whole one of these, llguidance takes its tokens at once and walks through
+# the others only. Its own stop at 10 and 30 characters; a word of at most 14 soon has fewer left:
+# masks of a list of such words take 0.13 ms instead of 0.18 at 49,152 tokens.
+_LENGTHS = (2, 4, 6, 8, 10, 12, 14, 20, 30)
+_IN_STRINGS = r'[^"\\\x00-\x1F\x7F]'
+SLICES = [f"{_IN_STRINGS}{{1,{most}}}" for most in _LENGTHS] + [f"{_IN_STRINGS}+"]
+
 
 class GuidedVocabulary:
     """Made once for each model, in half a second to several. Any thread may use it."""
@@ -32,6 +39,7 @@ class GuidedVocabulary:
             llguidance.TokenizerWrapper(self),
             n_vocab=self.num_tokens,
             eos_token=self.end_ids,
+            slices=SLICES,
         )
         self.leading_digits = np.array(
             [_num_leading_digits(each) for each in self.token_bytes], np.int16

@@ -89,7 +89,8 @@ def stages(row: Logits, state: SamplerState, place: Place) -> Iterator[Stage]:
         row = row.copy()
     for name, candidates in _without_bans(row, state, place):
         yield Stage(name, candidates)
-    if place.is_in_form:
+    # The likeliest is found without asking what else there is.
+    if place.is_in_form and not (state.params.is_greedy and not state.has_penalties):
         candidates = candidates.keep(np.flatnonzero(row > -np.inf))
         if len(candidates) == 1:
             yield Stage("form", candidates)

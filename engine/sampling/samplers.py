@@ -130,7 +130,8 @@ def _last_between(candidates: Candidates, p: float) -> tuple[np.float32, int] | 
 def _descending(logits: Logits) -> Logits:
     """Not seen from the end of ascending ones, which is slow to compute with."""
     values = np.sort(np.negative(logits))
-    return np.negative(values, out=values)
+    np.negative(values, out=values)
+    return values
 
 
 def _weights_of(logits: Logits, candidates: Candidates) -> Weights:
