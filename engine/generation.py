@@ -27,6 +27,9 @@ FORM_NEEDS_BANNED = (
     " bans."
 )
 MORE_TOKENS = "; allow it more tokens."
+SHORTENED_NOTICE = (
+    "The answer was brought to its end when hardly a token was left for it; allow it more tokens."
+)
 STOP_NOTICE = "The stop texts were left out, because an answer in a form ends as its form does."
 
 
@@ -213,8 +216,13 @@ class Generation:
             text=output.text + self._detokenizer.finish(),
             finish_reason=ending.reason,
             timings=self._timings(ending),
-            notice=_joined(ending.notice, self._notice),
+            notice=_joined(ending.notice, self._notice, self._shortened_notice(ending)),
         )
+
+    def _shortened_notice(self, ending: Ending) -> str:
+        """It has its form, and the model would have gone on."""
+        is_shortened = self._guided is not None and self._guided.is_shortened
+        return SHORTENED_NOTICE if is_shortened and ending.reason is FinishReason.STOP else ""
 
     def _append(self, token_id: int) -> Ending | None:
         """Raises GrammarFailed, and then the token is no part of the answer."""

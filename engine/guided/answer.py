@@ -76,6 +76,7 @@ class GuidedAnswer:
         self._num_vain_looks = 0
         self._is_near = False
         self._is_closing = False
+        self._is_shortened = False
 
     @property
     def is_forced(self) -> bool:
@@ -86,6 +87,11 @@ class GuidedAnswer:
     def is_closing(self) -> bool:
         """It is on its way to the end, or there, because it was to be."""
         return self._is_closing
+
+    @property
+    def is_shortened(self) -> bool:
+        """It came to its end by the way there, because it had no tokens left for another one."""
+        return self._is_shortened
 
     def begin(self, begun: Sequence[int]) -> None:
         """Take what is written of the answer already. Raises GrammarFailed."""
@@ -269,6 +275,7 @@ class GuidedAnswer:
         way = self._matcher.closing(num_left)
         if way is None:
             return token_id
+        self._is_shortened = True
         if not way:
             return self._vocabulary.eos_token_id
         self._coming.extend(way[1:])

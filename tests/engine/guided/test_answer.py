@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from engine.generation import SHORTENED_NOTICE
 from engine.guided import matcher
 from engine.guided.answer import Guidance
 from engine.guided.compiler import CompiledGrammar, compile_grammar
@@ -140,6 +141,15 @@ def test_an_answer_is_closed_before_its_last_token_or_said_to_be_incomplete(
         assert reason is FinishReason.GRAMMAR_INCOMPLETE
         assert "incomplete" in notice
     assert len(text.encode()) <= max_tokens
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_an_answer_that_was_hurried_to_its_end_says_so(seed: int) -> None:
+    hurried = compiled(GrammarKind.REGEX, "a[b-y]{28,400}z")
+    text, reason, notice = answered(hurried, seed=seed, max_tokens=30)
+    assert (len(text), reason, notice) == (30, FinishReason.STOP, SHORTENED_NOTICE)
+    _, reason, notice = answered(compiled(GrammarKind.REGEX, "ab{2}c"), seed=seed, max_tokens=30)
+    assert (reason, notice) == (FinishReason.STOP, "")
 
 
 def test_an_answer_is_closed_before_the_context_is_full() -> None:
