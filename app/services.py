@@ -30,6 +30,7 @@ from app.models.local import find_model
 from app.models.starter import starter_model
 from app.paths import Paths
 from app.presets.store import Presets
+from app.safe_mode import safe_config
 from app.settings import Settings, load_settings, save_settings
 from engine.config import EngineConfig
 from engine.errors import HistoryError, InglenookError, ModelNotFound, UsageError
@@ -41,10 +42,14 @@ class Services:
     """Everything of one home. Owned by the event loop of the process that owns the home.
 
     `model` and `draft_model` override the saved choices: a path, a name of `models list`, or empty.
+    `is_safe`: the model is held with little memory and no extras.
     """
 
-    def __init__(self, paths: Paths, model: str = "", draft_model: str = "") -> None:
+    def __init__(
+        self, paths: Paths, model: str = "", draft_model: str = "", is_safe: bool = False
+    ) -> None:
         paths.create()
+        self.is_safe = is_safe
         self.paths = paths
         self._settings = load_settings(paths.settings)
         self._wanted_model = model
@@ -177,6 +182,8 @@ class Services:
         return await asyncio.to_thread(load_chat_model, self._config)
 
     def _engine_config(self) -> EngineConfig:
+        if self.is_safe:
+            return safe_config(self.settings.engine_config(self.model_path))
         return self.settings.engine_config(
             self.model_path, self.paths.kv if self._keeps_kv else None, self.draft_model_path
         )
