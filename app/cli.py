@@ -11,12 +11,13 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from app.bench.benches import BENCHES, measure
 from app.commands.carry_out import COMMANDS, carry_out
 from app.commands.console import Terminal
 from app.commands.options import Options
+from app.commands.parser import Parser, port
 from app.commands.relay import relay
 from app.commands.sampling_options import add_sampling, take_sampling
 from app.eval.evals import EVALS
@@ -49,14 +50,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if given[0] == "eval":
             parser = Parser(prog="inglenook eval", description=EVAL_HELP)
             return measure("eval", EVALS, given[1:], parser)
+        if given[0] == "launch":
+            # It imports as little as it can, so it does not belong to what stands above.
+            from app.launcher import launch
+
+            return launch(given[1:])
         parsed = make_parser().parse_args(given)
         if parsed.command == "run":
-            # The page is imported for this command alone: it takes seconds.
-            from app.run import run
-
-            return run(
-                parsed.host, parsed.port, parsed.model, not parsed.no_open, parsed.draft_model
-            )
+            return run_app(parsed)
         return run_command(options_of(parsed))
     except InglenookError as error:
         print(error, file=sys.stderr)
@@ -71,6 +72,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
         place = f" ({error.filename})" if error.filename else ""
         print(f"This could not be done: {error.strerror or error}{place}.", file=sys.stderr)
         return 1
+
+
+def run_app(parsed: argparse.Namespace) -> int:
+    # The page is imported for this command alone: it takes seconds.
+    from app.run import Run, run, run_launched
+
+    asked = Run(
+        host=parsed.host,
+        port=parsed.port,
+        model=parsed.model,
+        draft_model=parsed.draft_model,
+        opens_browser=not parsed.no_open,
+        is_safe=parsed.safe,
+    )
+    return run_launched(asked) if parsed.launched else run(asked)
 
 
 def run_command(options: Options) -> int:
@@ -198,17 +214,11 @@ def absolute(path: str) -> Path:
     return Path(os.path.expanduser(path)).absolute()
 
 
-class Parser(argparse.ArgumentParser):
-    """Wrong use is one sentence and the place where more is said."""
-
-    def error(self, message: str) -> NoReturn:
-        self.exit(2, f"{message[:1].upper()}{message[1:]}. See `{self.prog} --help`.\n")
-
-
 def make_parser() -> Parser:
     parser = Parser(prog="inglenook", description="A private chat on your own machine.")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    add_run(commands.add_parser("run", help="start the app and open it in the browser (default)"))
+    commands.add_parser("launch", help="start the app as a double click does", add_help=False)
+    add_run(commands.add_parser("run", help="the app alone, in this terminal"))
     add_generate(commands.add_parser("generate", help="one answer to TEXT, stored nowhere"))
     add_chats(commands.add_parser("chats", help="the history: list, search, show, export, ..."))
     add_models(commands.add_parser("models", help="the models on this machine"))
@@ -227,6 +237,9 @@ def add_run(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--host", default="127.0.0.1", metavar="H", help="the address to listen on")
     parser.add_argument("--model", default="", metavar="M", help="a GGUF file or a name")
     parser.add_argument("--draft-model", default="", metavar="M", help=DRAFT_HELP)
+    parser.add_argument("--safe", action="store_true", help="little memory and no extras")
+    # The app under a launcher, which speaks to it on standard input and output.
+    parser.add_argument("--launched", action="store_true", help=argparse.SUPPRESS)
 
 
 def add_generate(parser: argparse.ArgumentParser) -> None:
@@ -334,13 +347,6 @@ def num_alternatives(text: str) -> int:
         raise argparse.ArgumentTypeError(
             f"between 0 and {MOST_ALTERNATIVES} alternatives, not {number}"
         )
-    return number
-
-
-def port(text: str) -> int:
-    number = int(text)
-    if not 1 <= number <= 65535:
-        raise argparse.ArgumentTypeError(f"a port is between 1 and 65535, not {number}")
     return number
 
 

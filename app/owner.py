@@ -14,6 +14,7 @@ import secrets
 import time
 import urllib.request
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Self
 
 from filelock import FileLock, Timeout
@@ -59,11 +60,23 @@ def proof(token: str, nonce: str) -> str:
 
 
 class HomeLock:
-    """Held by the owner of a home; the system releases it when the process ends, however."""
+    """Held by the owner of a home; the system releases it when the process ends, however.
+
+    The launcher, which outlives the app's crashes, has a lock and a note of its own.
+    """
 
     def __init__(self, paths: Paths) -> None:
-        self._paths = paths
-        self._lock = FileLock(paths.lock, mode=0o600)
+        self._use(paths.lock, paths.owner)
+
+    @classmethod
+    def of_launcher(cls, paths: Paths) -> Self:
+        lock = cls(paths)
+        lock._use(paths.launcher_lock, paths.launcher)
+        return lock
+
+    def _use(self, lock: Path, note: Path) -> None:
+        self._file, self._note = lock, note
+        self._lock = FileLock(lock, mode=0o600)
 
     def try_acquire(self) -> bool:
         try:
@@ -72,11 +85,11 @@ class HomeLock:
             return False
         except (OSError, NotImplementedError) as error:
             raise HomeError(
-                f"The file {self._paths.lock} cannot be locked ({error}): make the folder"
+                f"The file {self._file} cannot be locked ({error}): make the folder"
                 " writable, or choose another place with INGLENOOK_HOME."
             ) from error
         # A note that an earlier owner left behind when it was killed.
-        self._paths.owner.unlink(missing_ok=True)
+        self._note.unlink(missing_ok=True)
         return True
 
     @staticmethod
@@ -87,16 +100,16 @@ class HomeLock:
     def announce(self, address: OwnerAddress) -> None:
         """Leave the note: from now on commands and second apps find this process."""
         try:
-            write_private(self._paths.owner, json.dumps(asdict(address)))
+            write_private(self._note, json.dumps(asdict(address)))
         except OSError as error:
             raise HomeError(
-                f"The file {self._paths.owner} cannot be written ({error.strerror}): make room on"
+                f"The file {self._note} cannot be written ({error.strerror}): make room on"
                 " the disk and start again."
             ) from error
 
     def release(self) -> None:
         if self._lock.is_locked:
-            self._paths.owner.unlink(missing_ok=True)
+            self._note.unlink(missing_ok=True)
             self._lock.release()
 
     def __enter__(self) -> Self:
@@ -108,8 +121,17 @@ class HomeLock:
 
 def owner_address(paths: Paths) -> OwnerAddress | None:
     """The note of the running app. None: there is none, or it cannot be read yet."""
+    return _read(paths.owner)
+
+
+def launcher_address(paths: Paths) -> OwnerAddress | None:
+    """The same of the launcher, which answers while the app does not."""
+    return _read(paths.launcher)
+
+
+def _read(note: Path) -> OwnerAddress | None:
     try:
-        address = OwnerAddress(**json.loads(paths.owner.read_text(encoding="utf-8")))
+        address = OwnerAddress(**json.loads(note.read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError, RecursionError):
         return None
     is_whole = isinstance(address.host, str) and isinstance(address.token, str)

@@ -65,6 +65,30 @@ class Paths:
         return self.data / "owner.json"
 
     @property
+    def launcher_lock(self) -> Path:
+        return self.data / "launcher.lock"
+
+    @property
+    def launcher(self) -> Path:
+        """Where the launcher says how it can be reached while the app does not answer."""
+        return self.data / "launcher.json"
+
+    @property
+    def native_log(self) -> Path:
+        """What the app and its libraries write to standard error, and the frames of a crash."""
+        return self.logs / "native.log"
+
+    @property
+    def crashes(self) -> Path:
+        """The last crashes, as the launcher saw them."""
+        return self.logs / "crashes.json"
+
+    @property
+    def browser(self) -> Path:
+        """The profile of the app's own window."""
+        return self.cache / "window"
+
+    @property
     def kv(self) -> Path:
         """Where what was read of conversations outlives the process."""
         return self.cache / "kv"

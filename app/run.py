@@ -1,4 +1,7 @@
-"""`inglenook run`: own the home, load the model beside the page, serve until told to end."""
+"""`inglenook run`: own the home, load the model beside the page, serve until told to end.
+
+Alone it listens on a socket of its own; under a launcher on the one that it is given.
+"""
 
 import asyncio
 import logging
@@ -9,40 +12,93 @@ import socket
 import sys
 import threading
 import webbrowser
+from dataclasses import dataclass, replace
 from typing import NoReturn
 
 from app.api import openai
+from app.launch.link import Doing, Link
+from app.launch.start_facts import StartFacts
+from app.launch.watch import Watch
 from app.owner import HomeLock, OwnerAddress, own_or_find
 from app.paths import Paths
+from app.safe_mode import leave_graphics_card
 from app.services import Services
-from engine.errors import HomeError, UsageError
+from app.web.port import bind
+from engine.errors import HomeBusy, HomeError, InglenookError, UsageError
 
 PATIENCE_S = 60.0
+WAITING = "Waiting for another command of Inglenook to end"
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
-def run(host: str, port: int | None, model: str, opens_browser: bool, draft_model: str = "") -> int:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """What is asked of the app. `port` None takes a free one; `model` and `draft_model` go before
+    the saved choices. `link` is the line to the launcher that started it, if there is one."""
+
+    host: str = "127.0.0.1"
+    port: int | None = None
+    model: str = ""
+    draft_model: str = ""
+    opens_browser: bool = True
+    is_safe: bool = False
+    link: Link | None = None
+
+    @property
+    def names_models(self) -> bool:
+        return bool(self.model or self.draft_model)
+
+
+def run(asked: Run) -> int:
     """Serve the page; with another app on this home, open that one and return."""
-    if host not in LOOPBACK:
+    if asked.host not in LOOPBACK:
         raise UsageError(
-            f"Inglenook listens on this machine only, and {host} is not one of its own addresses"
-            f" ({', '.join(LOOPBACK)})."
+            f"Inglenook listens on this machine only, and {asked.host} is not one of its own"
+            f" addresses ({', '.join(LOOPBACK)})."
         )
     signal.signal(signal.SIGTERM, end_early)
+    if asked.is_safe:
+        leave_graphics_card()
     paths = Paths.from_environment()
     paths.create()
-    found = own_or_find(paths, PATIENCE_S)
+    found = find(paths, asked.link)
     match found:
+        case OwnerAddress() if asked.link is not None:
+            raise HomeError(
+                f"Another Inglenook works at {found.url}: use that one, or quit it and try again."
+            )
         case OwnerAddress():
             print(f"Inglenook is running already: {found.url}", flush=True)
-            if model or draft_model:
+            if asked.names_models:
                 print("It keeps its model: quit it first to use another one.", file=sys.stderr)
-            if opens_browser:
+            if asked.opens_browser:
                 open_browser(found.url)
         case HomeLock():
             with found:
-                serve_home(paths, found, host, port, (model, draft_model), opens_browser)
+                serve_home(paths, found, asked)
     return 0
+
+
+def find(paths: Paths, link: Link | None) -> HomeLock | OwnerAddress:
+    """Own the home, or find who does; a launcher is told what is waited for."""
+    try:
+        return own_or_find(paths, 0)
+    except HomeBusy:
+        if link is not None:
+            link.tell(Doing(waiting=WAITING))
+        return own_or_find(paths, PATIENCE_S)
+
+
+def run_launched(asked: Run) -> int:
+    """The same under a launcher, which hears why the app could not start."""
+    signal.signal(signal.SIGTERM, end_early)
+    link = Link.take()
+    try:
+        link.tell(Doing())
+        return run(replace(asked, link=link))
+    except InglenookError as error:
+        link.failed(str(error))
+        raise
 
 
 def end_early(*_: object) -> NoReturn:
@@ -50,40 +106,38 @@ def end_early(*_: object) -> NoReturn:
     sys.exit(0)
 
 
-def serve_home(
-    paths: Paths,
-    lock: HomeLock,
-    host: str,
-    port: int | None,
-    models: tuple[str, str],
-    opens_browser: bool,
-) -> None:
-    from app.web.server import bind
-
+def serve_home(paths: Paths, lock: HomeLock, asked: Run) -> None:
     keep_log(paths)
-    host = "127.0.0.1" if host == "localhost" else host
-    sock = bind(host, port)
-    asyncio.run(serve_app(paths, lock, sock, host, models, opens_browser))
+    if asked.link is not None:
+        sock, host = asked.link.socket, asked.host
+    else:
+        host = "127.0.0.1" if asked.host == "localhost" else asked.host
+        sock = bind(host, asked.port)
+    asyncio.run(serve_app(paths, lock, sock, host, asked))
 
 
 async def serve_app(
-    paths: Paths,
-    lock: HomeLock,
-    sock: socket.socket,
-    host: str,
-    models: tuple[str, str],
-    opens_browser: bool,
+    paths: Paths, lock: HomeLock, sock: socket.socket, host: str, asked: Run
 ) -> None:
-    """`models`: the one that was named on the command line, and the one that drafts for it."""
-    from app.web import commands, server
+    from app.web import commands, launch, server
 
-    services = Services(paths, *models)
+    link = asked.link
+    facts = StartFacts(
+        is_safe=asked.is_safe,
+        is_launched=link is not None,
+        crash="" if link is None else link.orders.crash,
+    )
+    services = Services(paths, asked.model, asked.draft_model, facts)
+    watch = None if link is None else Watch(services, link)
+    watching: asyncio.Task[None] | None = None
     try:
         # First of all the history: one that cannot be used ends here, before anything is shown.
         await services.tidy()
         services.start()
+        if watch is not None:
+            watching = asyncio.create_task(watch.run())
         await asyncio.to_thread(import_page, paths)
-        if any(models):
+        if asked.names_models:
             # Named on the command line: a model that cannot be used ends the command.
             await services.chat_model()
         address = lock.address(host, sock.getsockname()[1])
@@ -91,17 +145,24 @@ async def serve_app(
         routers = [
             openai.router(services, services.api_key),
             commands.router(services, address.token),
+            launch.router(services, paths, address.token, link),
         ]
         app = server.build(services, address.port, paths.cache, routers)
 
         def ready() -> None:
             lock.announce(address)
             print(f"Inglenook is ready: {address.url}", flush=True)
-            if opens_browser:
+            if watch is not None and link is not None:
+                watch.is_page_ready = True
+                watch.look()
+                link.ready(address.url)
+            if asked.opens_browser:
                 open_browser(address.url)
 
         await server.serve(app, sock, ready)
     finally:
+        if watching is not None:
+            watching.cancel()
         sock.close()
         await services.close()
 

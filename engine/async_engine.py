@@ -162,6 +162,11 @@ class AsyncEngine:
         return self._death is None
 
     @property
+    def death(self) -> BaseException | None:
+        """What ended the engine; None while it lives."""
+        return self._death
+
+    @property
     def num_running(self) -> int:
         return self._engine.num_running
 

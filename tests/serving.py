@@ -7,12 +7,13 @@ from contextlib import asynccontextmanager
 from starlette.types import ASGIApp
 
 from app.web import server
+from app.web.port import bind
 
 
 @asynccontextmanager
 async def served(build: Callable[[int], ASGIApp]) -> AsyncIterator[str]:
     """The address of the app that is built for the port; it is ended with the block."""
-    sock = server.bind()
+    sock = bind()
     port = sock.getsockname()[1]
     is_ready = asyncio.Event()
     serving = asyncio.create_task(server.serve(build(port), sock, is_ready.set))

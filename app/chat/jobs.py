@@ -84,6 +84,9 @@ class Jobs:
     def num_running(self) -> int:
         return len(self._jobs)
 
+    def running(self) -> list[Job]:
+        return list(self._jobs.values())
+
     async def send(self, conversation_id: str, text: str) -> Job:
         """Store the message and start its answer. Raises before anything is stored."""
         return await self._start(

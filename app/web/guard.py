@@ -29,9 +29,11 @@ PAGE_GET = re.compile(
     r"/(config/?|theme\.css|favicon\.ico|robots\.txt|assets/.+|static/.+|svelte/.+"
     r"|gradio_api/(queue/data|startup-events|app_id/?|theme\.css))?"
 )
-PAGE_POST = re.compile(r"/gradio_api/(run/predict|queue/join|cancel|reset/?)")
+# What ends the app, or opens something on the screen, is for the page alone.
+DOORS = r"_app/(?:quit|restart|logs)"
+PAGE_POST = re.compile(rf"/(gradio_api/(run/predict|queue/join|cancel|reset/?)|{DOORS})")
 # Other programs come here too: they send no Origin and prove themselves with a key.
-PROGRAMS = re.compile(r"/(v1|_app)/.+")
+PROGRAMS = re.compile(rf"/(?!{DOORS}$)(v1|_app)/.+")
 
 OWN_SITES = {None, "same-origin", "none"}
 

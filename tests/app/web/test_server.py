@@ -3,7 +3,6 @@
 import asyncio
 import os
 import signal
-import socket
 import sys
 from collections.abc import AsyncIterator
 from typing import Any
@@ -14,7 +13,7 @@ from fastapi import FastAPI
 from fastapi.responses import StreamingResponse
 
 from app.web import server
-from engine.errors import PortTaken
+from app.web.port import bind
 
 ENDS_WITHIN_S = 3.0
 
@@ -37,32 +36,12 @@ def app() -> FastAPI:
 
 
 async def start(app: FastAPI) -> tuple["asyncio.Task[None]", str]:
-    sock = server.bind(port=0)
+    sock = bind(port=0)
     is_ready = asyncio.Event()
     serving = asyncio.create_task(server.serve(app, sock, is_ready.set))
     port = sock.getsockname()[1]
     await is_ready.wait()
     return serving, f"http://127.0.0.1:{port}"
-
-
-def test_a_port_that_was_asked_for_and_is_taken_is_an_error() -> None:
-    with server.bind(port=0) as taken:
-        port = taken.getsockname()[1]
-        with pytest.raises(PortTaken, match=f"Port {port} .*--port"):
-            server.bind(port=port)
-
-
-def test_without_a_wish_the_next_free_port_is_taken() -> None:
-    with server.bind() as first, server.bind() as second:
-        assert first.getsockname()[1] != second.getsockname()[1]
-
-
-def test_a_bound_port_is_taken_for_everyone() -> None:
-    """Also before anybody answers on it."""
-    with server.bind(port=0) as bound, socket.socket() as other:
-        other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        with pytest.raises(OSError):
-            other.bind(bound.getsockname())
 
 
 async def test_only_the_own_names_are_answered(app: FastAPI) -> None:

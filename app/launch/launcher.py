@@ -1,0 +1,290 @@
+"""The launcher: the parent of the app, which shows something at once and starts it again.
+
+    launcher   the port, the splash, the window; a lock and a note of its own; needs no library
+       |  orders, the listening socket            ^  what it is doing, that it is ready, wishes
+       v                                          |
+    app        `inglenook run`, with everything else; it may die
+
+Everything comes in through one inbox, in the order in which it happened: what the app says, that it
+has ended, what a person wishes, and the signals of the system.
+"""
+
+import signal
+import socket
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from queue import Empty, SimpleQueue
+
+from app.launch.child import Child, End, Said, own_command
+from app.launch.crash import Crash, Suspect
+from app.launch.folder import show_folder
+from app.launch.link import Doing, Orders
+from app.launch.report import crash_report, keep_crash
+from app.launch.splash import Splash
+from app.launch.status import Problem, Status
+from app.launch.watchdog import Close, Offer, StartAgain, Tell, Watchdog
+from app.launch.window import Window
+from app.launch.wish import Wish
+from app.owner import HomeLock
+from app.paths import Paths
+from engine.errors import HomeError
+
+FAREWELL_S = 1.0
+"""How long the splash says that the app was closed, for pages that ask."""
+WAKE_S = 0.5
+"""Windows hands over a signal only to a thread that is awake."""
+STARTER = "starter"
+STOPPED_TWICE = (
+    "{cause} It happened twice, so it is not started again by itself: start it in safe mode, which"
+    " {safe}, or try again."
+)
+SAFE_WORDS = "uses little memory and no extras"
+SAFE_STARTER_WORDS = f"{SAFE_WORDS}, and the starter model"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """`model` is named to the app; `command` starts a program that knows `run`, empty: ours."""
+
+    opens_window: bool = True
+    is_safe: bool = False
+    model: str = ""
+    command: tuple[str, ...] = ()
+
+    def app_command(self, start: "Start") -> tuple[str, ...]:
+        command = [*(self.command or own_command()), "run", "--launched", "--no-open"]
+        if model := start.model or self.model:
+            command += ["--model", model]
+        if start.is_safe:
+            command.append("--safe")
+        return tuple(command)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Start:
+    """How the app is started this time; `model` goes before the chosen one."""
+
+    is_safe: bool = False
+    model: str = ""
+    crash: str = ""
+
+
+class Launcher:
+    """Owned by the main thread, which runs `run`. `ask` may be called by anyone."""
+
+    def __init__(
+        self,
+        paths: Paths,
+        sock: socket.socket,
+        lock: HomeLock | None,
+        options: Options,
+        say: Callable[[str], None],
+        problem: str = "",
+    ) -> None:
+        """`lock` None: the home cannot be used, and `problem` says why."""
+        self._paths = paths
+        self._sock = sock
+        self._lock = lock
+        self._options = options
+        self._say = say
+        self._inbox: SimpleQueue[Said | End | Wish] = SimpleQueue()
+        self._watchdog = Watchdog()
+        self._child: Child | None = None
+        self._next: Start | None = None
+        """What is started when the app has ended; None: nothing."""
+        self._is_quitting = False
+        self._now = Start(is_safe=options.is_safe)
+        self._crash: Crash | None = None
+        self._status = Status()
+        if problem:
+            self._tell(problem, (Wish.RESTART, Wish.QUIT))
+        self.address = HomeLock.address(*sock.getsockname()[:2])
+        self._splash = Splash(
+            sock,
+            self.address.token,
+            lambda: self._status,
+            self.ask,
+            lambda: crash_report(paths),
+        )
+        self._window = Window(
+            self.address.url, paths.browser, own_command(), say, was_seen=self._was_seen
+        )
+
+    def ask(self, wish: Wish) -> None:
+        self._inbox.put(wish)
+
+    def run(self) -> int:
+        """Until somebody quits. Returns the exit code."""
+        self._take_signals()
+        self._splash.open()
+        if self._lock is not None:
+            try:
+                self._lock.announce(self.address)
+            except HomeError as error:
+                self._tell(str(error), (Wish.RESTART, Wish.LOGS, Wish.QUIT))
+        if self._options.opens_window:
+            self._window.open()
+        if self._status.problem is None:
+            self._start(self._now)
+        else:
+            self._say(self._status.problem.sentence)
+        while not self._is_over():
+            match self._next_event():
+                case None:
+                    continue
+                case Said() as said:
+                    self._hear(said)
+                case End() as end:
+                    self._follow(end)
+                case Wish() as wish:
+                    self._grant(wish)
+        return self._close()
+
+    def _was_seen(self) -> bool:
+        """Whether a window has fetched the page; an app that answers does not tell."""
+        return self._splash.was_seen or not self._splash.is_open
+
+    def _is_over(self) -> bool:
+        return self._is_quitting and self._child is None
+
+    def _next_event(self) -> Said | End | Wish | None:
+        try:
+            return self._inbox.get(timeout=WAKE_S)
+        except Empty:
+            return None
+
+    def _start(self, start: Start) -> None:
+        self._now = start
+        self._status = Status(is_safe=start.is_safe, crash=start.crash)
+        self._splash.open()
+        command = self._options.app_command(start)
+        orders = Orders(crash=start.crash)
+        log = self._paths.native_log
+        try:
+            self._child = Child(command, self._sock, orders, log, self._inbox.put)
+        except OSError as error:
+            reason = error.strerror or error
+            self._tell(
+                f"Inglenook could not be started ({reason}): make room on the disk and in memory,"
+                " and try again.",
+                (Wish.RESTART, Wish.LOGS, Wish.QUIT),
+            )
+
+    def _hear(self, said: Said) -> None:
+        match said:
+            case Said("doing", dict() as doing):
+                self._status = replace(self._status, doing=Doing(**doing))
+            case Said("ready", str() as url):
+                self._splash.shut()
+                self._say(f"Inglenook is ready: {url}")
+            case Said("ask", str() as wish):
+                with suppress(ValueError):
+                    self._grant(Wish(wish))
+
+    def _grant(self, wish: Wish) -> None:
+        match wish:
+            case Wish.QUIT:
+                self._is_quitting = True
+                self._end_child(None)
+            case Wish.RESTART:
+                # Of an app that runs: as usual again. Of one that does not: what was tried before.
+                usual = Start() if self._child else replace(self._now, crash="")
+                self._begin_again(usual)
+            case Wish.SAFE:
+                self._begin_again(Start(is_safe=True, model=self._safe_model()))
+            case Wish.SHOW:
+                self._window.open()
+            case Wish.LOGS:
+                show_folder(self._paths.logs)
+
+    def _begin_again(self, start: Start) -> None:
+        self._watchdog.forgive()
+        if not self._has_home():
+            return
+        if self._child is None:
+            self._start(start)
+        else:
+            self._end_child(start)
+
+    def _end_child(self, then: Start | None) -> None:
+        self._next = then
+        if self._child is not None:
+            self._child.end()
+
+    def _follow(self, end: End) -> None:
+        self._child = None
+        # From here on it is the launcher that answers.
+        self._status = Status(is_safe=self._now.is_safe, is_over=self._is_quitting)
+        self._splash.open()
+        if self._is_quitting:
+            return
+        if self._next is not None:
+            start, self._next = self._next, None
+            self._start(start)
+            return
+        match self._watchdog.judge(end, time.strftime("%Y-%m-%d %H:%M:%S")):
+            case Close():
+                self._is_quitting = True
+                self._status = replace(self._status, is_over=True)
+            case Tell(sentence):
+                self._tell(sentence, (Wish.RESTART, Wish.LOGS, Wish.QUIT))
+                self._say(sentence)
+            case StartAgain(crash):
+                self._keep(crash)
+                self._start(replace(self._now, crash=crash.sentence))
+            case Offer(crash):
+                self._keep(crash)
+                safe = SAFE_STARTER_WORDS if self._safe_model() else SAFE_WORDS
+                sentence = STOPPED_TWICE.format(cause=crash.sentence, safe=safe)
+                self._tell(sentence, (Wish.SAFE, Wish.RESTART, Wish.LOGS, Wish.QUIT), crash)
+                self._say(sentence)
+
+    def _keep(self, crash: Crash) -> None:
+        self._crash = crash
+        with suppress(OSError):
+            # Without room for it the report is shorter.
+            keep_crash(self._paths.crashes, crash)
+
+    def _safe_model(self) -> str:
+        """The starter model, where the chosen one may be what crashes."""
+        return STARTER if self._crash and self._crash.suspect is Suspect.MODEL else ""
+
+    def _tell(self, sentence: str, offers: Sequence[str], crash: Crash | None = None) -> None:
+        """Show what is wrong and what can be done about it."""
+        detail = f"Suspect: the {crash.suspect.value}." if crash else ""
+        shown = [*offers[:-1], "report", offers[-1]]
+        problem = Problem(sentence=sentence, offers=tuple(map(str, shown)), detail=detail)
+        self._status = Status(problem=problem)
+
+    def _has_home(self) -> bool:
+        """Whether the home is ours, perhaps only now."""
+        if self._lock is not None:
+            return True
+        try:
+            self._paths.create()
+            lock = HomeLock.of_launcher(self._paths)
+            if not lock.try_acquire():
+                return False
+            self._lock = lock
+            lock.announce(self.address)
+        except HomeError as error:
+            self._tell(str(error), (Wish.RESTART, Wish.QUIT))
+            return False
+        return True
+
+    def _take_signals(self) -> None:
+        names = [signal.SIGINT, signal.SIGTERM]
+        if hasattr(signal, "SIGHUP"):
+            names.append(signal.SIGHUP)
+        for name in names:
+            signal.signal(name, lambda *_: self.ask(Wish.QUIT))
+
+    def _close(self) -> int:
+        time.sleep(FAREWELL_S)
+        self._splash.shut()
+        self._sock.close()
+        if self._lock is not None:
+            self._lock.release()
+        return 0

@@ -1,0 +1,107 @@
+"""What a double click starts: without arguments the launcher, with them the command.
+
+    inglenook                 something on the screen at once, the app behind it, watched over
+    inglenook launch ...      the same with options
+    inglenook run ...         the app alone, for a terminal
+    inglenook COMMAND ...     every other command
+
+Packages start `main`. Until the splash answers only the standard library and the file lock are
+imported.
+"""
+
+import contextlib
+import multiprocessing
+import os
+import sys
+from collections.abc import Sequence
+
+from app.commands.parser import Parser, port
+from app.launch.child import own_command
+from app.launch.first import find_first, show_first
+from app.launch.launcher import Launcher, Options
+from app.launch.window import Window, show_webview
+from app.owner import HomeLock
+from app.paths import Paths
+from app.web.port import bind
+from engine.errors import HomeError, InglenookError
+
+LOOPBACK = "127.0.0.1"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Entry point. Returns the exit code."""
+    multiprocessing.freeze_support()
+    give_streams()
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    if given[:1] == ["window"]:
+        return show_webview(given[1])
+    if given and given[0] != "launch":
+        # Every other command imports what it needs.
+        from app.cli import main as command
+
+        return command(given)
+    return launch(given[1:])
+
+
+def launch(arguments: Sequence[str] = (), command: Sequence[str] = ()) -> int:
+    """Show the first one that runs, or be it. `command` starts the app; empty: this program."""
+    parsed = make_parser().parse_args(arguments)
+    options = Options(
+        opens_window=not parsed.no_open,
+        is_safe=parsed.safe,
+        model=parsed.model,
+        command=tuple(command),
+    )
+    try:
+        return show_or_be_first(Paths.from_environment(), options, parsed.port)
+    except InglenookError as error:
+        print(error, file=sys.stderr)
+        return 1
+
+
+def show_or_be_first(paths: Paths, options: Options, port: int | None) -> int:
+    problem, lock = "", None
+    try:
+        paths.create()
+        lock = HomeLock.of_launcher(paths)
+        first = find_first(paths, lock)
+    except HomeError as error:
+        # Said on the splash, where it is seen by who has no terminal.
+        problem, lock, first = str(error), None, None
+    if first is not None:
+        say(f"Inglenook is running already: {first.url}")
+        if options.opens_window:
+            window = Window(first.url, paths.browser, own_command(), say)
+            show_first(first, window.open_and_wait)
+        return 0
+    sock = bind(LOOPBACK, port)
+    return Launcher(paths, sock, lock, options, say, problem).run()
+
+
+def make_parser() -> Parser:
+    parser = Parser(
+        prog="inglenook launch",
+        description="Start Inglenook as a double click does: watched over, in its own window.",
+    )
+    parser.add_argument("--port", type=port, metavar="N", help="the port (default: a free one)")
+    parser.add_argument("--no-open", action="store_true", help="open no window and no browser")
+    parser.add_argument("--model", default="", metavar="M", help="a GGUF file or a name")
+    parser.add_argument("--safe", action="store_true", help="little memory and no extras")
+    return parser
+
+
+def say(text: str) -> None:
+    """To the terminal, if there is one."""
+    with contextlib.suppress(OSError, ValueError):
+        print(text, flush=True)
+
+
+def give_streams() -> None:
+    """A program without a console has none, and whatever prints would fail."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
+
+
+if __name__ == "__main__":
+    sys.exit(main())
