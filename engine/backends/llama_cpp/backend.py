@@ -1,14 +1,11 @@
 """The llama.cpp backend: one model, one context."""
 
-import os
-
-import psutil
-
 from engine.backends.llama_cpp.context import LlamaContext
 from engine.backends.llama_cpp.memory_need import memory_bytes
 from engine.backends.llama_cpp.model import LlamaModel
 from engine.backends.llama_cpp.runner import LlamaRunner
 from engine.config import DEFAULT_CONTEXT_TOKENS, EngineConfig
+from engine.cores import usable_cores
 
 
 class LlamaBackend:
@@ -65,10 +62,3 @@ def draft_bytes(config: EngineConfig) -> int:
         return model.info().num_bytes + needed
     finally:
         model.close()
-
-
-def usable_cores() -> int:
-    """Physical cores, but no more than this process may run on (containers, taskset)."""
-    physical = psutil.cpu_count(logical=False) or os.cpu_count() or 1
-    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else physical
-    return max(1, min(physical, allowed))
