@@ -263,11 +263,10 @@ class Services:
         await asyncio.to_thread(check_chat_file, path)
         old_model, old_settings = self._wanted_model, self._settings
         chosen = replace(old_settings, model="" if path == starter_model() else str(path))
-        if self._loading is None:
-            self._choose("", chosen)
-        else:
+        if self._loading is not None:
             self._check_quiet()
-            self._choose("", chosen)
+            # By its name, so that the starter does not take its place.
+            self._choose(str(path), chosen)
             try:
                 await self.reload_model()
             except InglenookError as error:
@@ -275,6 +274,7 @@ class Services:
                 with suppress(InglenookError):
                     await self.reload_model()
                 raise ModelError(f"{error} {self.model_name} answers on.") from error
+        self._choose("", chosen)
         self.save_settings(chosen)
         return self.model_notice
 

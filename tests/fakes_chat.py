@@ -15,6 +15,9 @@ from app.chat.prospect import Likely, Prospect, Step
 from app.chat.sight import Beginning, Sight
 from app.history.conversations import Conversations
 from app.history.database import Database
+from app.models.library import ModelLibrary
+from app.models.local import LocalModel
+from app.paths import Paths
 from app.presets.store import Presets
 from app.settings import Settings
 from engine.errors import PromptTooLong, UsageError
@@ -194,6 +197,10 @@ class FakeServices:
         self.forms = Forms(self.grammars, self._model)
         self.prospects = FakeProspects()
         self.presets = Presets(folder / "presets.json")
+        self.paths = Paths.from_environment({"INGLENOOK_HOME": str(folder)})
+        self.paths.create()
+        self.library = ModelLibrary(self.paths, lambda: self.settings)
+        self.used: list[Path] = []
         self.memory = None
         self.settings = Settings(default_system_prompt="You are a helpful assistant.")
         self.model_name = "SmolLM2 135M Instruct"
@@ -211,6 +218,13 @@ class FakeServices:
 
     async def reload_model(self) -> None:
         raise UsageError("There is no model to load.")
+
+    async def use_model(self, path: Path) -> str:
+        self.used.append(path)
+        return ""
+
+    async def remove_model(self, model: LocalModel) -> None:
+        self.library.remove(model)
 
     async def limit_kv(self, ram_bytes: int | None, disk_bytes: int) -> None:
         self.settings = replace(self.settings, kv_ram_bytes=ram_bytes, kv_disk_bytes=disk_bytes)

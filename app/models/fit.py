@@ -90,6 +90,15 @@ def _verdict(needed: int, context: int, room: Room) -> tuple[Verdict, str]:
     return Verdict.FITS, f"{takes}, and {free}"
 
 
+def size_verdict(num_bytes: int, room: Room) -> Verdict:
+    """About, for weights of which nothing else is known: a tenth more for the context."""
+    needed = 1.1 * num_bytes
+    if needed > room.available - SPARE_BYTES:
+        return Verdict.NOT
+    comfortable = COMFORT * (room.available - SPARE_BYTES)
+    return Verdict.TIGHT if needed > comfortable else Verdict.FITS
+
+
 def next_smaller(
     sizes: Sequence[tuple[str, ModelShape]], config: EngineConfig, room: Room
 ) -> str | None:

@@ -17,7 +17,7 @@ from engine.errors import DownloadError, UsageError
 
 ENDPOINT = "https://huggingface.co"
 MOST_FOUND = 30
-_REPO = re.compile(r"[\w.-]+/[\w.-]+", re.ASCII)
+_REPO = re.compile(r"\w[\w.-]*/\w[\w.-]*", re.ASCII)
 _PART = re.compile(r"-(\d{5})-of-(\d{5})(?=\.gguf$)", re.IGNORECASE)
 _COMPANION = re.compile(r"mmproj|imatrix|(?:^|[-_.])lora(?:[-_.]|$)", re.IGNORECASE)
 _SHA256 = re.compile(r"[0-9a-f]{64}")

@@ -151,7 +151,10 @@ def _check_address(url: str) -> None:
 
 
 def _is_encrypted(url: str) -> bool:
-    return urlsplit(url).scheme == "https"
+    try:
+        return urlsplit(url).scheme == "https"
+    except ValueError:
+        return False
 
 
 def _host_of(url: str) -> str:

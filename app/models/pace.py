@@ -106,8 +106,10 @@ def measure_pace(rates: Rates, small_model: Path | None) -> Pace:
     """Without a small model a layer costs nothing besides, so what is told is a bound."""
     from engine.backends.llama_cpp.matrix_product import multiply_adds_per_second
 
+    # With one thread, and as if the others did as much: on busy cores threads that wait for each
+    # other would make it a hundred times too slow.
     products = {
-        kind: multiply_adds_per_second(kind, rates.num_threads, num_tokens=1, seconds=PRODUCT_S)
+        kind: rates.num_threads * multiply_adds_per_second(kind, 1, num_tokens=1, seconds=PRODUCT_S)
         for kind in MEASURED
     }
     pace = Pace(rates=rates, products=products)

@@ -74,4 +74,5 @@ def quantization_of(name: str) -> str:
     """What a file's name says of its quantisation, in capitals; empty when it says nothing."""
     stem = name.rpartition("/")[2].removesuffix(".gguf")
     found = _IN_NAME.findall(stem)
-    return str(found[-1]).upper().replace("FP", "F") if found else ""
+    name = str(found[-1]).upper() if found else ""
+    return {"FP16": "F16", "FP32": "F32"}.get(name, name)

@@ -29,6 +29,7 @@ SHEETS = (
     "prospect",
     "sure",
     "versions",
+    "models",
 )
 """Each a style, a script, or both."""
 
