@@ -33,6 +33,8 @@ from grammars.catalog import FormFileError, forms_in, ready_forms
 
 COMMAND_PATIENCE_S = 20.0
 DRAFT_HELP = "a smaller model of the same vocabulary that guesses what comes next"
+NAMING = ("info", "remove", "use")
+"""Actions that take a model's name or its file."""
 ID_HELP = "as `list` shows it, or its beginning"
 EVAL_HELP = "Quality measured on data: a table, and as last line one JSON object."
 BENCH_HELP = "One of our benchmarks: a table, and as last line one JSON object."
@@ -94,7 +96,7 @@ def run_command(options: Options) -> int:
     paths = Paths.from_environment()
     paths.create()
     console = Terminal()
-    if not COMMANDS[options.command].needs_history:
+    if not COMMANDS[options.command].must_own(options):
         address = owner_address(paths)
         if address is not None and address.answers():
             return relay(address, options, console)
@@ -142,6 +144,9 @@ def options_of(parsed: argparse.Namespace) -> Options:
     for name in ("model", "draft_model"):
         if values.get(name) and absolute(values[name]).exists():
             values[name] = str(absolute(values[name]))
+    text = values.get("text", "")
+    if values["command"] == "models" and values["action"] in NAMING and absolute(text).is_file():
+        values["text"] = str(absolute(text))
     if "ids" in values:
         values["ids"] = tuple(values["ids"])
     return Options(**values, sampling=sampling)
@@ -324,7 +329,29 @@ def add_chats(parser: argparse.ArgumentParser) -> None:
 
 def add_models(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
-    add_json(actions.add_parser("list", help="the files that can be used"))
+    list_ = actions.add_parser("list", help="the files that can be used, and how they would do")
+    list_.add_argument("--available", action="store_true", help="what can be downloaded instead")
+    add_json(list_)
+    search = actions.add_parser("search", help="ask Hugging Face for a name")
+    search.add_argument("text", metavar="TEXT")
+    add_json(search)
+    add = actions.add_parser("add", help="let a file be found by its name, where it is")
+    add.add_argument("file", metavar="PATH")
+    add.add_argument("--copy", action="store_true", help="copy it into the models folder")
+    add_json(add)
+    download = actions.add_parser("download", help="bring a model from Hugging Face")
+    download.add_argument(
+        "text", metavar="NAME", help="of `list --available`, or OWNER/NAME; :Q4_K_M chooses a size"
+    )
+    download.add_argument("--quantization", metavar="Q", help="such as Q4_K_M, Q5_K_M or Q8_0")
+    add_json(download)
+    use = actions.add_parser("use", help="let a model answer from now on")
+    use.add_argument("text", metavar="MODEL")
+    add_json(use)
+    remove = actions.add_parser("remove", help="delete what was downloaded, forget what was added")
+    remove.add_argument("text", metavar="MODEL")
+    remove.add_argument("--yes", action="store_true", help="really; without it nothing is done")
+    add_json(remove)
     info = actions.add_parser("info", help="what a model is and what it needs")
     info.add_argument("text", nargs="?", default="", metavar="MODEL")
     add_json(info)

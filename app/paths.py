@@ -47,6 +47,21 @@ class Paths:
         return self.data / "presets.json"
 
     @property
+    def shelf(self) -> Path:
+        """Which models were downloaded or added; may be missing."""
+        return self.data / "models.json"
+
+    @property
+    def connections(self) -> Path:
+        """Every connection to another machine; may be missing."""
+        return self.data / "connections.jsonl"
+
+    @property
+    def looks(self) -> Path:
+        """What was seen in model files; may be missing."""
+        return self.cache / "models.json"
+
+    @property
     def grammars(self) -> Path:
         """Forms for answers that the user has made; may be missing."""
         return self.data / "grammars"

@@ -9,9 +9,11 @@ Nothing is opened before it is asked for, so that a command pays only for what i
 import asyncio
 import logging
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from app.api.keys import api_key
 from app.chat.belonging import program_owner
@@ -27,14 +29,26 @@ from app.history.database import Database
 from app.history.programs import Programs
 from app.launch.start_facts import StartFacts
 from app.memory import Memory, memory_of
-from app.models.local import find_model
+from app.models.local import LocalModel, find_model
 from app.models.starter import starter_model
+from app.models.step_down import steps_down
 from app.paths import Paths
 from app.presets.store import Presets
 from app.safe_mode import safe_config
 from app.settings import Settings, load_settings, save_settings
 from engine.config import EngineConfig
-from engine.errors import HistoryError, InglenookError, ModelNotFound, UsageError
+from engine.errors import (
+    HistoryError,
+    InglenookError,
+    InvalidParams,
+    ModelError,
+    ModelNotFound,
+    OutOfMemory,
+    UsageError,
+)
+
+if TYPE_CHECKING:
+    from app.models.library import ModelLibrary
 
 logger = logging.getLogger(__name__)
 
@@ -66,6 +80,7 @@ class Services:
         self._loading: asyncio.Future[ChatModel] | None = None
         self._keeps_kv = False
         self._config: EngineConfig | None = None
+        self._step_notice = ""
         self._forgetting: set[asyncio.Task[None]] = set()
 
     @property
@@ -151,6 +166,18 @@ class Services:
         except ModelNotFound:
             return "no model"
 
+    @cached_property
+    def library(self) -> "ModelLibrary":
+        """Which models are here, and how they come and go."""
+        # It brings what speaks to other machines, which other commands should not wait for.
+        from app.models.library import ModelLibrary
+
+        return ModelLibrary(self.paths, lambda: self.settings, self._loaded_bytes)
+
+    def _loaded_bytes(self) -> int:
+        memory = self.memory
+        return 0 if memory is None else memory.num_bytes + memory.context_bytes
+
     @property
     def loaded_model(self) -> ChatModel | None:
         """The model, if loading has ended well."""
@@ -162,7 +189,9 @@ class Services:
     @property
     def model_notice(self) -> str:
         """What the user should know about the loaded model; mostly nothing."""
-        return "" if self.loaded_model is None else self.loaded_model.notice
+        if self.loaded_model is None:
+            return ""
+        return " ".join(filter(None, (self._step_notice, self.loaded_model.notice)))
 
     @property
     def model_error(self) -> str:
@@ -185,8 +214,30 @@ class Services:
         return model
 
     async def _load_model(self) -> ChatModel:
-        self._config = self._engine_config()
-        return await asyncio.to_thread(load_chat_model, self._config)
+        """As it was chosen, or with less where the memory is too small for that."""
+        chosen, self._step_notice = self._engine_config(), ""
+        try:
+            return await self._open(chosen)
+        except OutOfMemory as error:
+            failure = error
+        # Whoever names a model in the command wants that one or none.
+        starter = None if self._wanted_model else starter_model()
+        for config, change in steps_down(chosen, starter):
+            try:
+                model = await self._open(config)
+            except (OutOfMemory, InvalidParams):
+                continue
+            self._step_notice = (
+                f"{failure} It was loaded {change}."
+                if config.model_path == chosen.model_path
+                else f"{failure} It was not loaded, {change}."
+            )
+            return model
+        raise failure
+
+    async def _open(self, config: EngineConfig) -> ChatModel:
+        self._config = config
+        return await asyncio.to_thread(load_chat_model, config)
 
     def _engine_config(self) -> EngineConfig:
         if self.start_facts.is_safe:
@@ -210,13 +261,55 @@ class Services:
         """
         if self._loading is not None:
             await asyncio.wait([self._loading])
+        self._check_quiet()
+        self._loading = asyncio.ensure_future(self._reload(self.loaded_model))
+        await self.chat_model()
+
+    async def use_model(self, path: Path) -> str:
+        """Let this model answer, from now on and at every start; what is loaded is freed first.
+
+        Gives what the user should know of it. Raises the sentence that says why it cannot be used;
+        then the old one answers on. Refused while it is answering.
+        """
+        # Reading a header needs the library, which other commands should not wait for.
+        from engine.backends.llama_cpp.chat_file import check_chat_file
+
+        await asyncio.to_thread(check_chat_file, path)
+        old_model, old_settings = self._wanted_model, self._settings
+        chosen = replace(old_settings, model="" if path == starter_model() else str(path))
+        if self._loading is not None:
+            self._check_quiet()
+            # By its name, so that the starter does not take its place.
+            self._choose(str(path), chosen)
+            try:
+                await self.reload_model()
+            except InglenookError as error:
+                self._choose(old_model, old_settings)
+                with suppress(InglenookError):
+                    await self.reload_model()
+                raise ModelError(f"{error} {self.model_name} answers on.") from error
+        self._choose("", chosen)
+        self.save_settings(chosen)
+        return self.model_notice
+
+    def _choose(self, model: str, settings: Settings) -> None:
+        self._wanted_model, self._settings = model, settings
+        self.__dict__.pop("model_path", None)
+
+    async def remove_model(self, model: LocalModel) -> None:
+        """Delete what was downloaded, forget what was added; not the one that answers."""
+        if self.model_path == model.path:
+            raise UsageError(f"{model.name} is the model that answers: use another one first.")
+        await asyncio.to_thread(self.library.remove, model)
+        if self.settings.model in (str(model.path), model.name):
+            self.save_settings(replace(self.settings, model=""))
+
+    def _check_quiet(self) -> None:
         if any(self.activity().values()):
             raise UsageError(
                 "The model is answering: wait for the end of the answer or stop it, and then load"
                 " the model again."
             )
-        self._loading = asyncio.ensure_future(self._reload(self.loaded_model))
-        await self.chat_model()
 
     async def _reload(self, old: ChatModel | None) -> ChatModel:
         self.prospects.forget_all()
@@ -310,6 +403,8 @@ class Services:
         """Keep what is being written, then end the engine and the store."""
         if "jobs" in self.__dict__:
             await self.jobs.close()
+        if "library" in self.__dict__:
+            await self.library.close()
         if self._loading is not None:
             await asyncio.wait([self._loading])
         if self._forgetting:

@@ -12,6 +12,8 @@ from engine.config import DEFAULT_KV_DISK_BYTES, EngineConfig
 from engine.errors import HomeError, UsageError
 from engine.sampling_params import SamplingParams, with_changes
 
+OWN = {"context_tokens": int, "threads": int, "kv_type": str}
+"""What may be chosen for one model, and its type."""
 WHOLE = ("max_batch_tokens", "kv_disk_bytes")
 
 
@@ -24,8 +26,9 @@ class Settings:
     `reproducible`: a chat's answer does not depend on what was held, at the price of being computed
     alone. `automatic_titles`: the model names new conversations; the starter model never does,
     since it names them badly. `show_likelihoods`: answers are stored with how likely each token
-    was. `threads`, `max_batch_tokens`, `kv_type`, `kv_ram_bytes` and `kv_disk_bytes` are those of
-    `EngineConfig`.
+    was. `by_model` has, by the path of its file, what one model is loaded with instead of
+    `context_tokens`, `threads` and `kv_type`. `threads`, `max_batch_tokens`, `kv_type`,
+    `kv_ram_bytes` and `kv_disk_bytes` are those of `EngineConfig`.
     """
 
     model: str = ""
@@ -36,6 +39,7 @@ class Settings:
     kv_type: str = "auto"
     kv_ram_bytes: int | None = None
     kv_disk_bytes: int = DEFAULT_KV_DISK_BYTES
+    by_model: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     default_system_prompt: str = "You are a helpful assistant."
     default_sampling: Mapping[str, Any] = field(default_factory=dict)
     default_examples: tuple[Example, ...] = ()
@@ -54,12 +58,13 @@ class Settings:
         draft_model_path: Path | None = None,
     ) -> EngineConfig:
         """How a model is loaded under these choices. Raises InvalidParams."""
+        own = self.by_model.get(str(model_path), {})
         return EngineConfig(
             model_path=model_path,
-            context_tokens=self.context_tokens,
-            threads=self.threads,
+            context_tokens=own.get("context_tokens", self.context_tokens),
+            threads=own.get("threads", self.threads),
             max_batch_tokens=self.max_batch_tokens,
-            kv_type=self.kv_type,
+            kv_type=own.get("kv_type", self.kv_type),
             kv_ram_bytes=self.kv_ram_bytes,
             kv_disk_bytes=self.kv_disk_bytes,
             kv_folder=kv_folder,
@@ -116,6 +121,7 @@ def _from_json(values: object) -> Settings:
         *((name, type(getattr(settings, name)) is int) for name in WHOLE),
         ("kv_type", isinstance(settings.kv_type, str)),
         ("default_system_prompt", isinstance(settings.default_system_prompt, str)),
+        ("by_model", isinstance(settings.by_model, dict)),
         ("default_sampling", isinstance(settings.default_sampling, dict)),
         ("reproducible", isinstance(settings.reproducible, bool)),
         ("automatic_titles", isinstance(settings.automatic_titles, bool)),
@@ -123,8 +129,19 @@ def _from_json(values: object) -> Settings:
     ):
         if not is_right:
             raise ValueError(f"{name} is of the wrong kind")
+    for path, own in settings.by_model.items():
+        check_own(path, own)
     _ = settings.sampling
     return settings
+
+
+def check_own(path: str, own: object) -> None:
+    """Raises ValueError for what one model cannot be loaded with."""
+    if not isinstance(own, dict) or set(own) - set(OWN):
+        raise ValueError(f"by_model of {path} is of the wrong kind")
+    for name, kind in OWN.items():
+        if name in own and type(own[name]) is not kind:
+            raise ValueError(f"{name} of {path} is of the wrong kind")
 
 
 def _damaged(path: Path, error: Exception) -> HomeError:

@@ -9,6 +9,7 @@ DEFAULT_CONTEXT_TOKENS = 8192
 """What a model gets unless somebody chooses: about 0.2 GB of KV for the starter model."""
 
 
+MIN_CONTEXT_TOKENS = 256
 DEFAULT_KV_DISK_BYTES = 10_000_000_000
 KV_TYPES = ("auto", "f16", "q8_0")
 
@@ -51,7 +52,7 @@ class EngineConfig:
 
     def __post_init__(self) -> None:
         for name, low in (
-            ("context_tokens", 256),
+            ("context_tokens", MIN_CONTEXT_TOKENS),
             ("max_running", 1),
             ("max_sequences", 1),
             ("max_batch_tokens", 32),

@@ -49,6 +49,14 @@ class OutOfMemory(ModelError):
     """The machine has too little memory for the model or its context."""
 
 
+class DownloadError(InglenookError):
+    """A file or an answer could not be brought from another machine; what has come is kept."""
+
+
+class DownloadEnded(DownloadError):
+    """As above, and trying again by itself would not help."""
+
+
 class TemplateError(InglenookError):
     """The model's chat template cannot be understood or refuses these messages."""
 

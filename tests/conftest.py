@@ -14,6 +14,12 @@ from app.paths import Paths
 MEMORY = "/dev/shm"
 
 
+@pytest.fixture(autouse=True)
+def no_models_of_other_programs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the person who runs the tests has."""
+    monkeypatch.setattr("app.models.local.find_elsewhere", lambda: [])
+
+
 @pytest.fixture
 def home() -> Iterator[Path]:
     """An empty folder, in memory where that is possible."""

@@ -16,6 +16,9 @@ from app.chat.sight import Beginning, Sight
 from app.history.conversations import Conversations
 from app.history.database import Database
 from app.launch.start_facts import StartFacts
+from app.models.library import ModelLibrary
+from app.models.local import LocalModel
+from app.paths import Paths
 from app.presets.store import Presets
 from app.settings import Settings
 from engine.errors import PromptTooLong, UsageError
@@ -195,6 +198,10 @@ class FakeServices:
         self.forms = Forms(self.grammars, self._model)
         self.prospects = FakeProspects()
         self.presets = Presets(folder / "presets.json")
+        self.paths = Paths.from_environment({"INGLENOOK_HOME": str(folder)})
+        self.paths.create()
+        self.library = ModelLibrary(self.paths, lambda: self.settings)
+        self.used: list[Path] = []
         self.memory = None
         self.start_facts = StartFacts()
         self.settings = Settings(default_system_prompt="You are a helpful assistant.")
@@ -213,6 +220,13 @@ class FakeServices:
 
     async def reload_model(self) -> None:
         raise UsageError("There is no model to load.")
+
+    async def use_model(self, path: Path) -> str:
+        self.used.append(path)
+        return ""
+
+    async def remove_model(self, model: LocalModel) -> None:
+        self.library.remove(model)
 
     async def limit_kv(self, ram_bytes: int | None, disk_bytes: int) -> None:
         self.settings = replace(self.settings, kv_ram_bytes=ram_bytes, kv_disk_bytes=disk_bytes)

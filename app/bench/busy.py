@@ -24,6 +24,7 @@ from app.bench.our_engine import OurEngine, model_of
 from app.bench.report import Report
 from app.bench.workload import Generation, Prompts
 from engine.config import EngineConfig
+from engine.cores import usable_cores
 
 WINDOW = 8
 SETTLED_AFTER = 32
@@ -91,8 +92,6 @@ def speed(windows: Sequence[float]) -> float:
 
 
 def run(options: argparse.Namespace) -> Report:
-    from engine.backends.llama_cpp.backend import usable_cores
-
     model = model_of(options.model)
     threads = options.threads or usable_cores()
     taken = max(1, threads // 2)

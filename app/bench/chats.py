@@ -29,6 +29,7 @@ from app.bench.options import add_context, add_effort, add_model, add_server, pr
 from app.bench.our_engine import model_of
 from app.bench.report import Report
 from app.bench.thinking_model import write_thinking_model
+from engine.cores import usable_cores
 from engine.errors import UsageError
 
 COLUMNS = (
@@ -66,7 +67,6 @@ def titles() -> str:
 
 
 def run(options: argparse.Namespace) -> Report:
-    from engine.backends.llama_cpp.backend import usable_cores
     from engine.backends.llama_cpp.model import LlamaModel
 
     workloads = wanted(options.only)

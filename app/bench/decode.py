@@ -18,6 +18,7 @@ from app.bench.our_engine import OurEngine, Taken, model_of
 from app.bench.report import Report
 from app.bench.workload import Generation, Prompts
 from engine.config import EngineConfig
+from engine.cores import usable_cores
 from engine.errors import UsageError
 
 BARS = {"decode": Bar(at_least=0.97), "end_to_end": Bar(at_least=1.0)}
@@ -40,8 +41,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> Report:
-    from engine.backends.llama_cpp.backend import usable_cores
-
     if options.busy:
         if options.server:
             raise UsageError("--busy compares with our own idle side: leave --server out.")

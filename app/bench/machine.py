@@ -3,11 +3,12 @@
 import os
 import platform
 from dataclasses import dataclass
-from pathlib import Path
 from time import perf_counter
 from typing import Any, Self
 
 import psutil
+
+from app.machine.processor import cpu_name
 
 
 def machine(**more: Any) -> dict[str, Any]:
@@ -22,17 +23,6 @@ def machine(**more: Any) -> dict[str, Any]:
         "load_at_start": [round(load, 2) for load in psutil.getloadavg()],
         **more,
     }
-
-
-def cpu_name() -> str:
-    try:
-        text = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return platform.processor() or platform.machine()
-    for line in text.splitlines():
-        if line.startswith("model name"):
-            return line.partition(":")[2].strip()
-    return platform.machine()
 
 
 @dataclass(frozen=True, slots=True)

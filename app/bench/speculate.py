@@ -24,6 +24,7 @@ from app.bench.replay import GREEDY, Prompts, ReplayEngine, Written
 from app.bench.report import Report
 from app.bench.speculate_work import WORKS, Work
 from engine.config import EngineConfig
+from engine.cores import usable_cores
 from engine.loading import open_backends
 
 COLUMNS = (
@@ -48,8 +49,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> Report:
-    from engine.backends.llama_cpp.backend import usable_cores
-
     model = model_of(options.model)
     threads = options.threads or usable_cores()
     facts = machine(model=model.stem, threads=threads, context=CONTEXT_TOKENS)

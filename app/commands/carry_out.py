@@ -20,12 +20,17 @@ class Command:
 
     run: Callable[[Services, Options, Console], Awaitable[None]]
     needs_history: bool
+    writing: tuple[str, ...] = ()
+    """Its actions that write into the home, and so must own it as well."""
+
+    def must_own(self, options: Options) -> bool:
+        return self.needs_history or options.action in self.writing
 
 
 COMMANDS: Mapping[str, Command] = {
     "generate": Command(generate, needs_history=False),
     "chats": Command(chats, needs_history=True),
-    "models": Command(models, needs_history=False),
+    "models": Command(models, needs_history=False, writing=("add", "remove", "use")),
     "doctor": Command(doctor, needs_history=True),
 }
 

@@ -1,54 +1,123 @@
-"""`inglenook models`: what is here, and what a file is."""
+"""`inglenook models`: what is here and how it would do, and how models come and go."""
 
-from app.amounts import bytes_in_words
+import asyncio
+from pathlib import Path
+from time import monotonic
+from typing import TYPE_CHECKING, Any
+
+from app.amounts import bytes_in_words, duration
 from app.commands.console import Console, write_json
 from app.commands.options import Options
-from app.models.local import find_model, list_models, model_facts
+from app.models.local import find_model, model_facts
 from app.models.starter import STARTER_NOTICE, starter_model
 from app.services import Services
 from engine.config import DEFAULT_CONTEXT_TOKENS
+from engine.errors import UsageError
+
+if TYPE_CHECKING:
+    # Only for the types: who asks for help should not wait for what models need.
+    from app.models.download import Download
+    from app.models.fit import Fit
+
+TOLD_EVERY_S = 2.0
 
 
 async def models(services: Services, options: Options, console: Console) -> None:
-    if options.action == "info":
-        show_info(services, options, console)
-    else:
-        show_list(services, options, console)
+    actions = {
+        "list": show_list,
+        "info": show_info,
+        "search": search,
+        "add": add,
+        "download": download,
+        "remove": remove,
+        "use": use,
+    }
+    await actions[options.action](services, options, console)
 
 
-def show_list(services: Services, options: Options, console: Console) -> None:
-    found = list_models(services.paths, services.settings)
+async def show_list(services: Services, options: Options, console: Console) -> None:
+    if options.available:
+        await show_available(services, options, console)
+        return
+    library = services.library
+    if not options.json:
+        await library.measure_pace()
+    found = await library.here()
     if options.json:
-        rows = [
+        rows: list[dict[str, Any]] = [
             {
-                "name": model.name,
-                "path": str(model.path),
-                "bytes": model.num_bytes,
-                "starter": model.is_starter,
-                "chosen": model.is_chosen,
+                "name": each.model.name,
+                "path": str(each.model.path),
+                "bytes": each.model.num_bytes,
+                "starter": each.model.is_starter,
+                "chosen": each.model.is_chosen,
+                "source": each.model.source,
+                "architecture": each.look.architecture,
+                "quantization": each.look.quantization,
+                "problem": each.look.problem,
+                "fit": fit_as_json(each.fit),
             }
-            for model in found
+            for each in found
         ]
         write_json(console, {"models": rows})
         return
-    for model in found:
-        mark = "*" if model.is_chosen else " "
+    for each in found:
+        mark = "*" if each.model.is_chosen else " "
+        verdict = each.look.problem if each.fit is None else verdict_in_words(each.fit)
         console.write(
-            f"{mark} {model.name:32} {bytes_in_words(model.num_bytes):>9}  {model.path}\n"
+            f"{mark} {each.model.name:40} {bytes_in_words(each.model.num_bytes):>7}"
+            f"  {each.model.source}: {each.model.path}\n    {verdict}\n"
         )
     console.note(
-        f"Put GGUF files into {services.paths.models} to see them here;"
-        " `inglenook run --model NAME` starts the app with one."
+        f"Put GGUF files into {services.paths.models} to see them here, or name one with"
+        " `inglenook models add`; `inglenook models list --available` shows what can be downloaded."
     )
 
 
-def show_info(services: Services, options: Options, console: Console) -> None:
+async def show_available(services: Services, options: Options, console: Console) -> None:
+    from app.models.catalog import catalog
+    from app.models.quantizations import explained
+
+    if not options.json:
+        await services.library.measure_pace()
+    found = services.library.available(catalog())
+    if options.json:
+        rows = [
+            {
+                "name": each.model.name,
+                "quantization": each.quantization,
+                "bytes": each.num_bytes,
+                "repo": each.model.repo,
+                "licence": each.model.licence,
+                "purpose": each.model.purpose,
+                "fit": fit_as_json(each.fit),
+            }
+            for each in found
+        ]
+        write_json(console, {"models": rows})
+        return
+    for each in found:
+        if each.quantization == next(iter(each.model.sizes)):
+            console.write(
+                f"{each.model.name}: {each.model.title}, {each.model.licence}\n"
+                f"    for {each.model.purpose} ({each.model.languages})\n"
+            )
+        console.write(
+            f"    {each.quantization:7} about {bytes_in_words(each.num_bytes):>6},"
+            f" {verdict_in_words(each.fit)}\n"
+        )
+    for name in dict.fromkeys(each.quantization for each in found):
+        if explained(name):
+            console.note(f"{name}: {explained(name)}.")
+
+
+async def show_info(services: Services, options: Options, console: Console) -> None:
     if options.text:
         path = find_model(services.paths, services.settings, options.text)
     else:
         path = services.model_path
     context = services.settings.context_tokens or DEFAULT_CONTEXT_TOKENS
-    facts = model_facts(path, context)
+    facts = await asyncio.to_thread(model_facts, path, context, services.settings.kv_type)
     if options.json:
         write_json(console, facts.as_json())
         return
@@ -65,3 +134,128 @@ def show_info(services: Services, options: Options, console: Console) -> None:
     )
     if path == starter_model():
         console.note(STARTER_NOTICE)
+
+
+async def search(services: Services, options: Options, console: Console) -> None:
+    """Asks Hugging Face, and nobody else."""
+    found = await services.library.search(options.text)
+    if options.json:
+        rows = [
+            {
+                "repo": each.repo,
+                "downloads": each.num_downloads,
+                "likes": each.num_likes,
+                "licence": each.licence,
+                "gated": each.is_gated,
+            }
+            for each in found
+        ]
+        write_json(console, {"models": rows})
+        return
+    for each in found:
+        closed = ", for known people only" if each.is_gated else ""
+        licence = each.licence or "no licence named"
+        console.write(f"{each.repo:60} {each.num_downloads:>10,} downloads, {licence}{closed}\n")
+    if not found:
+        console.note(f"Nothing with GGUF files is called {options.text!r}: try a shorter word.")
+
+
+async def add(services: Services, options: Options, console: Console) -> None:
+    model = await asyncio.to_thread(
+        services.library.add, Path(options.file), is_copied=options.copy
+    )
+    if options.json:
+        write_json(console, {"name": model.name, "path": str(model.path)})
+    else:
+        console.write(f"{model.name} can be used now: `inglenook models use {model.name}`.\n")
+
+
+async def download(services: Services, options: Options, console: Console) -> None:
+    """Goes on until it is there; ended before, what has come is kept."""
+    library = services.library
+    name, _, wanted = options.text.partition(":")
+    known = await library.download(name, options.quantization or wanted)
+    told = Telling(console)
+    try:
+        path = await library.downloads.wait(known, told.hear)
+    except asyncio.CancelledError:
+        await library.downloads.pause(known)
+        raise
+    if options.json:
+        write_json(console, {"name": known, "path": str(path), "bytes": path.stat().st_size})
+    else:
+        console.write(f"{known} is here: `inglenook models use {known}`.\n")
+
+
+async def remove(services: Services, options: Options, console: Console) -> None:
+    library = services.library
+    model = library.find(options.text)
+    question = library.check_removal(model)
+    if not options.yes:
+        raise UsageError(f"{question} Nothing was done: say so with --yes.")
+    await services.remove_model(model)
+    if options.json:
+        write_json(console, {"removed": model.name})
+    else:
+        console.write(f"{model.name} is removed.\n")
+
+
+async def use(services: Services, options: Options, console: Console) -> None:
+    """From now on, and at every start."""
+    model = services.library.find(options.text)
+    notice = await services.use_model(model.path)
+    if options.json:
+        write_json(console, {"name": model.name, "path": str(model.path), "notice": notice})
+        return
+    console.write(f"{model.name} is the model that answers now.\n")
+    if notice:
+        console.note(notice)
+
+
+class Telling:
+    """Says how a download goes, every few seconds."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._told_at = monotonic()
+
+    def hear(self, download: "Download") -> None:
+        if monotonic() - self._told_at >= TOLD_EVERY_S:
+            self._told_at = monotonic()
+            self._console.note(progress_in_words(download))
+
+
+def progress_in_words(download: "Download") -> str:
+    have, total = bytes_in_words(download.num_bytes), bytes_in_words(download.total_bytes)
+    share = (
+        f"{100 * download.num_bytes / download.total_bytes:.0f} %, " if download.total_bytes else ""
+    )
+    words = f"{download.name}: {share}{have} of {total}"
+    if download.bytes_per_s > 0:
+        words += f", {bytes_in_words(download.bytes_per_s)}/s"
+    left = download.seconds_left
+    return words if left is None else f"{words}, {duration(left)} left"
+
+
+def verdict_in_words(fit: "Fit") -> str:
+    words = f"{fit.verdict}: {fit.why}"
+    if fit.tokens_per_s is not None and fit.first_token_s is not None:
+        words += (
+            f"; about {fit.tokens_per_s:,.0f} tokens/s, and {fit.first_token_s:.1f} s until a"
+            " question of 512 tokens is read"
+        )
+    return words
+
+
+def fit_as_json(fit: "Fit | None") -> dict[str, Any] | None:
+    if fit is None:
+        return None
+    return {
+        "verdict": str(fit.verdict),
+        "why": fit.why,
+        "memory_bytes": fit.needed_bytes,
+        "context": fit.context_tokens,
+        "kv_type": fit.kv_type,
+        "tokens_per_second": fit.tokens_per_s,
+        "first_token_s": fit.first_token_s,
+    }

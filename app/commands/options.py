@@ -28,6 +28,9 @@ class Options:
     json: bool = False
     yes: bool = False
     repair: bool = False
+    copy: bool = False
+    available: bool = False
+    quantization: str = ""
     reproducible: bool = True
     preset: str = ""
     grammar_kind: str = ""

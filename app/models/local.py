@@ -1,28 +1,43 @@
-"""The model files on this machine: the starter, and what lies in the models folder."""
+"""The model files on this machine: the starter, ours, those added, and other programs'."""
 
 import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from app.models.elsewhere import find_elsewhere
+from app.models.shelf import Shelf
 from app.models.starter import starter_model
 from app.paths import Paths
 from app.settings import Settings
+from engine.backends.llama_cpp.split_file import is_later_part, model_name, parts_of
+from engine.config import MIN_CONTEXT_TOKENS, EngineConfig
 from engine.errors import ModelNotFound
 
-# Weights and KV are not all: llama.cpp computes in buffers of its own.
-COMPUTE_BYTES = 64 * 2**20
+STARTER = "starter"
+BROUGHT, FOLDER, ADDED = "downloaded", "models folder", "added"
 
 
 @dataclass(frozen=True, slots=True)
 class LocalModel:
-    """A GGUF file that can be chosen. `name` is what a command takes."""
+    """A model that can be chosen. `name` is what a command takes, `source` where it is from: one of
+    the words above, or the program that has it."""
 
     name: str
     path: Path
     num_bytes: int
     is_starter: bool
     is_chosen: bool
+    source: str
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether we brought the file, and so may delete it."""
+        return self.source == BROUGHT
+
+    @property
+    def can_be_removed(self) -> bool:
+        return self.source in (BROUGHT, ADDED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,22 +57,42 @@ class ModelFacts:
         return asdict(self)
 
 
+def known_models(paths: Paths) -> list[tuple[str, Path, str]]:
+    """Name, first file and source of each; no name and no file comes twice. Raises HomeError."""
+    shelf = Shelf(paths.shelf)
+    brought = {each.file for each in shelf.brought()}
+    starter = starter_model()
+    found = [] if starter is None else [(STARTER, starter, STARTER)]
+    for path in sorted(paths.models.glob("*.gguf")):
+        if not is_later_part(path):
+            found.append((model_name(path), path, BROUGHT if path.name in brought else FOLDER))
+    found += [(model_name(path), path, ADDED) for path in shelf.added()]
+    found += [(each.name, each.path, each.program) for each in find_elsewhere()]
+    known: list[tuple[str, Path, str]] = []
+    names: set[str] = set()
+    files: set[Path] = set()
+    for name, path, source in found:
+        file = _resolved(path)
+        if file in files:
+            continue
+        files.add(file)
+        unique, number = name, 2
+        while unique in names:
+            unique, number = f"{name} ({number})", number + 1
+        names.add(unique)
+        known.append((unique, path, source))
+    return known
+
+
 def list_models(paths: Paths, settings: Settings) -> list[LocalModel]:
+    known = known_models(paths)
     starter = starter_model()
     chosen = find_model(paths, settings, settings.model) if settings.model else starter
-    files = [] if starter is None else [starter]
-    files += sorted(paths.models.glob("*.gguf"))
-    if chosen is not None and chosen not in files:
-        files.append(chosen)
+    if chosen is not None and chosen not in [path for _, path, _ in known]:
+        known.append((model_name(chosen), chosen, ADDED))
     return [
-        LocalModel(
-            "starter" if path == starter else path.stem,
-            path,
-            path.stat().st_size if path.exists() else 0,
-            path == starter,
-            path == chosen,
-        )
-        for path in files
+        LocalModel(name, path, num_bytes_of(path), path == starter, path == chosen, source)
+        for name, path, source in known
     ]
 
 
@@ -67,7 +102,7 @@ def find_model(paths: Paths, settings: Settings, name: str) -> Path:
     A path is returned whether or not there is a file: opening it tells more.
     """
     wanted = name or settings.model
-    if wanted in ("", "starter"):
+    if wanted in ("", STARTER):
         starter = starter_model()
         if starter is None:
             raise ModelNotFound(
@@ -75,24 +110,38 @@ def find_model(paths: Paths, settings: Settings, name: str) -> Path:
                 " with --model."
             )
         return starter
+    path = Path(os.path.expanduser(wanted))
+    if path.is_absolute() and path.exists():
+        return path
     for candidate in (paths.models / wanted, paths.models / f"{wanted}.gguf"):
-        if candidate.is_file():
+        # A file that is still on its way has another ending.
+        if candidate.suffix.lower() == ".gguf" and candidate.is_file():
             return candidate
-    return Path(os.path.expanduser(wanted)).absolute()
+    for known, file, _ in known_models(paths):
+        if wanted in (known, file.name):
+            return file
+    return path.absolute()
 
 
-def model_facts(path: Path, context_tokens: int) -> ModelFacts:
-    """Read the facts without loading the weights; `memory_bytes` is for `context_tokens`."""
+def num_bytes_of(path: Path) -> int:
+    """All its parts together; 0 where there is no file."""
+    return sum(part.stat().st_size for part in parts_of(path) if part.is_file())
+
+
+def model_facts(path: Path, context_tokens: int, kv_type: str = "auto") -> ModelFacts:
+    """Read the facts without loading the weights; `memory_bytes` is for a context of so many
+    tokens, or of all that the model was trained for."""
     # Reading the vocabulary needs the library, which other commands should not wait for.
     from engine.backends.llama_cpp.model import LlamaModel
 
     model = LlamaModel(path, facts_only=True)
     try:
-        info = model.info()
+        info = model.info(model.kv_shape.choose(kv_type))
+        num_cells = max(MIN_CONTEXT_TOKENS, min(info.trained_context, context_tokens))
+        config = EngineConfig(model_path=path, context_tokens=num_cells, kv_type=kv_type)
+        needed = info.num_bytes + model.context_shape.bytes_for(config, info.trained_context)
     finally:
         model.close()
-    num_cells = min(info.trained_context, context_tokens)
-    num_bytes = path.stat().st_size
     return ModelFacts(
         name=info.name,
         path=str(path),
@@ -101,5 +150,12 @@ def model_facts(path: Path, context_tokens: int) -> ModelFacts:
         quantization=info.quantization,
         context=info.trained_context,
         kv_bytes_per_token=info.kv_bytes_per_token,
-        memory_bytes=num_bytes + num_cells * info.kv_bytes_per_token + COMPUTE_BYTES,
+        memory_bytes=needed,
     )
+
+
+def _resolved(path: Path) -> Path:
+    try:
+        return path.resolve()
+    except (OSError, RuntimeError):
+        return path

@@ -229,10 +229,12 @@ class MachinePanel:
 
     def _pending(self) -> list[Any]:
         """Whether the model runs with other choices than those that are stored."""
-        memory, wanted = self.services.memory, self.services.settings
+        memory, settings = self.services.memory, self.services.settings
         if memory is None:
             return [gr.update(visible=False), gr.update(visible=bool(self.services.model_error))]
         has = memory.config
+        # With what was chosen for this model alone.
+        wanted = settings.engine_config(has.model_path)
         differs = (
             has.context_tokens != wanted.context_tokens
             or has.kv_type != wanted.kv_type

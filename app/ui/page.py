@@ -31,6 +31,7 @@ SHEETS = (
     "sure",
     "versions",
     "start_note",
+    "models",
 )
 """Each a style, a script, or both."""
 

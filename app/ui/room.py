@@ -1,7 +1,8 @@
 """What the page asks of the chat room: answers as jobs, which outlive the page that shows them."""
 
 from collections.abc import AsyncIterator, Sequence
-from typing import Protocol
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
 
 from app.chat.example import Example
 from app.chat.forms import Forms
@@ -12,9 +13,13 @@ from app.history.conversations import Conversations
 from app.history.database import Database
 from app.launch.start_facts import StartFacts
 from app.memory import Memory
+from app.models.local import LocalModel
 from app.presets.store import Presets
 from app.settings import Settings
 from engine.sampling_params import SamplingParams
+
+if TYPE_CHECKING:
+    from app.models.library import ModelLibrary
 
 
 class Answer(Protocol):
@@ -107,6 +112,10 @@ class Services(Protocol):
     @property
     def api_key(self) -> str: ...
     def save_settings(self, settings: Settings) -> None: ...
+    @property
+    def library(self) -> "ModelLibrary": ...
     async def reload_model(self) -> None: ...
+    async def use_model(self, path: Path) -> str: ...
+    async def remove_model(self, model: LocalModel) -> None: ...
     async def limit_kv(self, ram_bytes: int | None, disk_bytes: int) -> None: ...
     async def forget_kv(self) -> None: ...

@@ -18,6 +18,7 @@ from app.web import environment
 from app.web.answers import answers_router
 from app.web.guard import Guard, local_hosts
 from app.web.likelihoods import likelihoods_router
+from app.web.models import models_router
 from app.web.presets import presets_router
 
 GRACE_S = 1
@@ -43,6 +44,7 @@ def build(services: Services, port: int, cache: Path, routers: Sequence[APIRoute
     own = (
         answers_router(services.conversations),
         presets_router(services.presets),
+        models_router(services),
         likelihoods_router(services.conversations, lambda: services.model_name),
     )
     for router in (*own, *routers):

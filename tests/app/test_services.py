@@ -1,6 +1,7 @@
 """The services of a home: made when they are asked for, and closed with nothing lost."""
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,16 +14,20 @@ from app.paths import Paths
 from app.run import keep_log
 from app.services import Services
 from app.settings import Settings, save_settings
+from engine.config import EngineConfig
 from engine.errors import (
     EngineError,
     HistoryError,
     HomeError,
     InvalidParams,
+    ModelError,
     ModelNotFound,
     NotFound,
+    OutOfMemory,
     UsageError,
 )
-from tests.fakes_model import FakeEngine, FakeModelServices
+from tests.engine.backends.llama_cpp.tiny_model import write_tiny_model
+from tests.fakes_model import FakeEngine, FakeModelServices, fake_chat_model
 from tests.waiting import until
 
 
@@ -373,4 +378,96 @@ async def test_budgets_hold_at_once_and_are_kept(paths: Paths) -> None:
     assert services.engine.ram_budget == 7
     kept = Services(paths).settings
     assert (kept.kv_ram_bytes, kept.kv_disk_bytes) == (7, 8)
+    await services.close()
+
+
+class TightServices(FakeModelServices):
+    """A machine in which only some configurations find room; `tried` are all of them."""
+
+    def __init__(self, paths: Paths, fits: Callable[[EngineConfig], bool]) -> None:
+        super().__init__(paths, FakeEngine())
+        self.fits = fits
+        self.tried: list[EngineConfig] = []
+
+    async def _load_model(self) -> ChatModel:
+        return await Services._load_model(self)
+
+    async def _open(self, config: EngineConfig) -> ChatModel:
+        self._config = config
+        self.tried.append(config)
+        if not self.fits(config):
+            raise OutOfMemory("It needs 9 GB and 5 GB are free.")
+        return fake_chat_model(self.engine)
+
+
+async def test_too_little_memory_steps_down_and_says_so(paths: Paths) -> None:
+    services = TightServices(paths, lambda config: (config.context_tokens or 8192) <= 2048)
+    await services.chat_model()
+    assert [config.context_tokens for config in services.tried] == [None, 4096, 2048]
+    words = "It needs 9 GB and 5 GB are free. It was loaded with a context of 2,048 tokens instead."
+    assert services.model_notice == words
+    assert services.settings.context_tokens is None
+    assert services.memory is not None and services.memory.config.context_tokens == 2048
+    await services.close()
+
+
+async def test_the_starter_takes_the_place_of_what_does_not_fit_at_all(
+    paths: Paths, starter: Path
+) -> None:
+    save_settings(paths.settings, Settings(model=str(paths.models / "large.gguf")))
+    services = TightServices(paths, lambda config: config.model_path == starter)
+    await services.chat_model()
+    assert services.tried[-1].model_path == starter
+    assert services.model_notice.endswith(
+        "It was not loaded, and the starter model took its place."
+    )
+    await services.close()
+
+
+async def test_a_model_that_was_named_is_loaded_or_none(paths: Paths) -> None:
+    services = TightServices(paths, lambda config: False)
+    services._wanted_model = str(paths.models / "large.gguf")
+    with pytest.raises(OutOfMemory, match="9 GB and 5 GB"):
+        await services.chat_model()
+    assert {config.model_path.name for config in services.tried} == {"large.gguf"}
+    await services.close()
+
+
+async def test_another_model_is_used_from_now_on_and_at_the_next_start(paths: Paths) -> None:
+    path = write_tiny_model(paths.models / "mine.gguf")
+    services = TightServices(paths, lambda config: True)
+    before = await services.chat_model()
+    assert await services.use_model(path) == ""
+    assert await services.chat_model() is not before
+    assert services.engine.is_closed
+    assert services.tried[-1].model_path == path
+    assert Services(paths).model_path == path
+    await services.close()
+
+
+async def test_a_model_that_cannot_be_loaded_leaves_the_old_one(
+    paths: Paths, starter: Path
+) -> None:
+    path = write_tiny_model(paths.models / "mine.gguf")
+    services = TightServices(paths, lambda config: config.model_path == starter)
+    await services.chat_model()
+    with pytest.raises(ModelError, match="5 GB are free. fake-model answers on."):
+        await services.use_model(path)
+    assert services.loaded_model is not None
+    assert services.settings.model == "" and Services(paths).settings.model == ""
+    assert services.tried[-1].model_path == starter
+    await services.close()
+
+
+async def test_no_other_model_is_used_while_one_answers(paths: Paths) -> None:
+    path = write_tiny_model(paths.models / "mine.gguf")
+    services = FakeModelServices(paths, FakeEngine())
+    conversation = await services.conversations.create()
+    job = await services.jobs.send(conversation.conversation_id, "Hello")
+    await until(lambda: services.engine.streams)
+    with pytest.raises(UsageError, match="is answering"):
+        await services.use_model(path)
+    assert services.settings.model == ""
+    services.engine.streams[0].end("Yes.")
+    await job.finished()
     await services.close()

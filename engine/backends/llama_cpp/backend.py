@@ -1,14 +1,12 @@
 """The llama.cpp backend: one model, one context."""
 
-import os
-
-import psutil
-
 from engine.backends.llama_cpp.context import LlamaContext
-from engine.backends.llama_cpp.memory_need import memory_bytes
+from engine.backends.llama_cpp.memory_need import check_model
 from engine.backends.llama_cpp.model import LlamaModel
+from engine.backends.llama_cpp.model_shape import num_cells_of
 from engine.backends.llama_cpp.runner import LlamaRunner
-from engine.config import DEFAULT_CONTEXT_TOKENS, EngineConfig
+from engine.config import EngineConfig
+from engine.cores import usable_cores
 
 
 class LlamaBackend:
@@ -18,13 +16,15 @@ class LlamaBackend:
 
     def __init__(self, config: EngineConfig, *, beside_bytes: int = 0) -> None:
         """`beside_bytes`: memory that something else will take, which must be there as well."""
-        self._model = LlamaModel(config.model_path)
+        self._model = LlamaModel(
+            config.model_path, check=lambda shape: check_model(shape, config, beside_bytes)
+        )
         try:
             trained = self._model.trained_context
             kv_type = self._model.kv_shape.choose(config.kv_type)
             self.kv_memory = LlamaContext(
                 self._model,
-                num_cells=num_cells_of(self._model, config),
+                num_cells=num_cells_of(config, trained),
                 num_sequences=config.max_sequences,
                 max_batch_tokens=config.max_batch_tokens,
                 kv_type=kv_type,
@@ -47,28 +47,11 @@ class LlamaBackend:
         self._model.close()
 
 
-def num_cells_of(model: LlamaModel, config: EngineConfig) -> int:
-    return config.context_tokens or min(model.trained_context, DEFAULT_CONTEXT_TOKENS)
-
-
 def draft_bytes(config: EngineConfig) -> int:
     """What a draft model will take in all, without loading its weights. Raises a ModelError."""
     model = LlamaModel(config.model_path, facts_only=True)
     try:
-        needed = memory_bytes(
-            model,
-            num_cells=num_cells_of(model, config),
-            num_sequences=config.max_sequences + 1,
-            max_batch_tokens=config.max_batch_tokens,
-            kv_type=model.kv_shape.choose(config.kv_type),
-        )
-        return model.info().num_bytes + needed
+        context = model.context_shape.bytes_for(config, model.trained_context)
+        return model.info().num_bytes + context
     finally:
         model.close()
-
-
-def usable_cores() -> int:
-    """Physical cores, but no more than this process may run on (containers, taskset)."""
-    physical = psutil.cpu_count(logical=False) or os.cpu_count() or 1
-    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else physical
-    return max(1, min(physical, allowed))

@@ -17,6 +17,7 @@ from engine.backends.llama_cpp.kv_type import KVType
 from engine.backends.llama_cpp.library import bindings, collected_log
 from engine.backends.llama_cpp.memory_need import check_memory
 from engine.backends.llama_cpp.model import LlamaModel
+from engine.backends.llama_cpp.model_shape import MAX_TWINS
 from engine.backends.llama_cpp.state_blob import StateShape
 from engine.backends.llama_cpp.step_batch import Part, StepBatch
 from engine.backends.llama_cpp.tile_filler import TileFiller
@@ -24,9 +25,6 @@ from engine.batch import MAX_GUESSED
 from engine.clock import Spent
 from engine.errors import OutOfMemory
 from engine.kv.segment import Blob
-
-MAX_TWINS = 127
-"""llama.cpp knows 256 sequences: the scratch, and two for each of these."""
 
 _last_position = bindings.llama_memory_seq_pos_max
 _BYTES = ctypes.POINTER(ctypes.c_uint8)
@@ -60,19 +58,16 @@ class LlamaContext:
         self._model = model
         self._num_sequences = num_sequences
         self._twin_offset = 0
-        num_ids = num_sequences
-        if self.can_cut:
-            num_ids += 1
-            if model.window_tokens:
-                # llama.cpp gives away cells that have left the window, unless two sequences hold
-                # them; without them a fork or a cut further back would miss what it looks at.
-                self._num_sequences = min(num_sequences, MAX_TWINS)
-                self._twin_offset = self._num_sequences + 1
-                num_ids = 2 * self._num_sequences + 1
+        if self.can_cut and model.window_tokens:
+            # llama.cpp gives away cells that have left the window, unless two sequences hold
+            # them; without them a fork or a cut further back would miss what it looks at.
+            self._num_sequences = min(num_sequences, MAX_TWINS)
+            self._twin_offset = self._num_sequences + 1
+        num_ids = model.context_shape.num_ids(num_sequences)
         check_memory(
             model,
             num_cells=num_cells,
-            num_sequences=num_ids,
+            num_ids=num_ids,
             max_batch_tokens=max_batch_tokens,
             kv_type=kv_type,
             beside_bytes=beside_bytes,

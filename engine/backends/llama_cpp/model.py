@@ -2,14 +2,18 @@
 
 import ctypes
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 from engine.backends.base import ModelInfo
-from engine.backends.llama_cpp.gguf_file import REMEDY, check_file
+from engine.backends.llama_cpp.chat_file import check_chat_file, num_file_bytes
+from engine.backends.llama_cpp.gguf_file import REMEDY
+from engine.backends.llama_cpp.gguf_shape import shape_of
 from engine.backends.llama_cpp.kv_type import KVShape, KVType
 from engine.backends.llama_cpp.library import ModelHandle, bindings, collected_log
+from engine.backends.llama_cpp.model_shape import ContextShape, ModelShape
+from engine.backends.llama_cpp.split_file import model_name
 from engine.backends.llama_cpp.vocabulary import Vocabulary
 from engine.errors import (
     ModelDamaged,
@@ -41,8 +45,16 @@ class LlamaModel:
     `close` lets go of it; it is freed when its vocabulary is no longer used either.
     """
 
-    def __init__(self, path: Path, *, facts_only: bool = False) -> None:
-        check_file(path)
+    def __init__(
+        self,
+        path: Path,
+        *,
+        facts_only: bool = False,
+        check: Callable[[ModelShape], None] = lambda shape: None,
+    ) -> None:
+        """`check` may refuse the model by its measures, before its weights are read."""
+        headers = check_chat_file(path)
+        check(shape_of(headers))
         params = bindings.llama_model_default_params()
         # Mapped and not repacked, even a large file opens at once.
         params.use_extra_bufts = not facts_only
@@ -117,13 +129,23 @@ class LlamaModel:
         sizes = frozenset([key, value, *(int(size) for size in others if size)])
         return KVShape(layers * heads * (key + value), sizes, is_exact=not self.is_recurrent)
 
+    @property
+    def context_shape(self) -> ContextShape:
+        return ContextShape(
+            width=self.width,
+            widest_layer=self.widest_layer,
+            num_words=self.vocabulary.num_tokens,
+            window_tokens=self.window_tokens,
+            kv=self.kv_shape,
+        )
+
     def info(self, kv_type: KVType | None = None) -> ModelInfo:
         """Its facts; KV counted in `kv_type`, or else in what suits the model."""
         shape = self.kv_shape
         template: bytes | None = bindings.llama_model_chat_template(self.pointer, None)
         return ModelInfo(
             # What a file calls itself is often a training run; people know its file name.
-            name=self.path.stem,
+            name=model_name(self.path),
             architecture=self.architecture,
             num_parameters=int(bindings.llama_model_n_params(self.pointer)),
             quantization=self._quantization(),
@@ -171,7 +193,7 @@ class LlamaModel:
 def load_error(path: Path, log: Iterable[str]) -> ModelError:
     """The sentence for what llama.cpp logged when it refused the file."""
     text = "\n".join(log)
-    size = path.stat().st_size
+    size = num_file_bytes(path)
     if "within the file bounds" in text or "failed to read" in text:
         return ModelDamaged(f"{path.name} is cut off or damaged at {size:,} bytes: {REMEDY}")
     if "unknown model architecture" in text or "unknown pre-tokenizer" in text:

@@ -1,17 +1,25 @@
 """`models`: what is here, and what a file is."""
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from app.commands.carry_out import carry_out
+from app.commands.models import Telling
 from app.commands.options import Options
+from app.machine.rates import Rates
+from app.models.download import Download, DownloadState
+from app.models.pace import Pace, PaceBook
 from app.services import Services
-from app.settings import Settings, save_settings
-from engine.errors import ModelDamaged, ModelNotFound
+from app.settings import Settings, load_settings, save_settings
+from engine.errors import ModelDamaged, ModelNotFound, UsageError
 from tests.app.commands.console import Recorder
+from tests.engine.backends.llama_cpp.tiny_model import write_tiny_model
+from tests.fakes_hub import FakeHub
 from tests.fakes_model import FakeModelServices
+from tests.waiting import until
 
 
 async def models(services: Services, action: str, **options: Any) -> Recorder:
@@ -83,3 +91,77 @@ async def test_without_a_name_it_is_the_model_in_use(
         assert told.out.startswith("mine\n")
         assert told.notes == []
         await used.close()
+
+
+async def test_a_file_is_added_used_and_forgotten(services: FakeModelServices, home: Path) -> None:
+    path = write_tiny_model(home / "mine.gguf")
+    assert (await models(services, "add", file=str(path), json=True)).json()["name"] == "mine"
+    told = await models(services, "use", text="mine", json=True)
+    assert told.json() == {"name": "mine", "path": str(path), "notice": ""}
+    assert Settings(model=str(path)) == load_settings(services.paths.settings)
+    with pytest.raises(UsageError, match="is the model that answers"):
+        await models(services, "remove", text="mine", yes=True)
+    await models(services, "use", text="starter")
+    with pytest.raises(UsageError, match="Nothing was done: say so with --yes"):
+        await models(services, "remove", text="mine")
+    assert (await models(services, "remove", text="mine", yes=True, json=True)).json() == {
+        "removed": "mine"
+    }
+    assert path.exists()
+
+
+async def test_what_cannot_be_used_is_not_chosen(services: FakeModelServices) -> None:
+    (services.paths.models / "page.gguf").write_bytes(b"<html>")
+    with pytest.raises(ModelDamaged):
+        await models(services, "use", text="page")
+    assert services.settings.model == ""
+
+
+async def test_the_catalogue_is_listed_with_what_each_size_means(
+    services: FakeModelServices, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = (await models(services, "list", available=True, json=True)).json()["models"]
+    one = next(row for row in rows if row["name"] == "qwen3-4b" and row["quantization"] == "Q4_K_M")
+    assert (one["licence"], one["bytes"]) == ("Apache-2.0", 2_500_000_000)
+    assert one["fit"]["verdict"] in ("fits well", "tight", "does not fit")
+    pace = Pace(rates=Rates(20e9, 200e9, 4))
+    monkeypatch.setattr(PaceBook, "known", lambda self, model: pace)
+    monkeypatch.setattr(PaceBook, "kept", lambda self: pace)
+    told = await models(services, "list", available=True)
+    assert "qwen3-4b: Qwen3 4B, Apache-2.0" in told.out
+    assert "tokens/s, and " in told.out
+    assert any("the usual choice" in note for note in told.notes)
+
+
+async def test_a_download_tells_its_way(services: FakeModelServices) -> None:
+    console = Recorder()
+    telling = Telling(console)
+    telling._told_at -= 10
+    telling.hear(
+        Download(
+            name="m",
+            repo="a/b",
+            quantization="Q8_0",
+            state=DownloadState.RUNNING,
+            num_bytes=500_000_000,
+            total_bytes=2_000_000_000,
+            bytes_per_s=10_000_000,
+        )
+    )
+    assert console.notes == ["m: 25 %, 500 MB of 2 GB, 10 MB/s, 2 min left"]
+
+
+async def test_a_command_that_is_ended_leaves_the_download_paused(
+    services: FakeModelServices, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with FakeHub().serving() as hub:
+        monkeypatch.setenv("HF_ENDPOINT", hub.url)
+        hub.files["a/b"] = {"slow-Q8_0.gguf": bytes(50_000_000)}
+        hub.wrong.bytes_per_s = 2_000_000
+        command = asyncio.create_task(models(services, "download", text="a/b:Q8_0"))
+        await until(lambda: services.library.downloads.all())
+        await until(lambda: services.library.downloads.all()[0].num_bytes > 0)
+        command.cancel()
+        await asyncio.wait([command])
+        (download,) = services.library.downloads.all()
+        assert download.state is DownloadState.PAUSED

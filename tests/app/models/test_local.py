@@ -5,7 +5,9 @@ from pathlib import Path
 import pytest
 
 from app.models import local
+from app.models.elsewhere import Elsewhere
 from app.models.local import find_model, list_models
+from app.models.shelf import Brought, Shelf
 from app.paths import Paths
 from app.settings import Settings
 from engine.errors import ModelNotFound
@@ -54,8 +56,70 @@ def test_the_list_marks_the_starter_and_the_chosen_one(paths: Paths, starter: Pa
         ("starter", True, False),
         ("clever", False, True),
     ]
+    assert [model.source for model in listed] == ["starter", "models folder"]
 
 
 def test_a_missing_starter_leaves_the_others(paths: Paths, monkeypatch: pytest.MonkeyPatch) -> None:
     without_starter(monkeypatch)
     assert [model.name for model in list_models(paths, Settings())] == ["clever"]
+
+
+def names(paths: Paths, settings: Settings = Settings()) -> list[str]:  # noqa: B008 - frozen
+    return [model.name for model in list_models(paths, settings) if not model.is_starter]
+
+
+def test_a_file_on_its_way_is_neither_listed_nor_found(paths: Paths) -> None:
+    part = paths.models / "new.gguf.part"
+    part.write_bytes(b"GGUF")
+    (paths.models / "new.gguf.download").write_text("{}")
+    assert names(paths) == ["clever"]
+    for name in ("new", "new.gguf", "new.gguf.part"):
+        assert find_model(paths, Settings(), name).parent != paths.models
+
+
+def test_a_model_in_parts_is_one(paths: Paths) -> None:
+    for number in (1, 2):
+        (paths.models / f"big-0000{number}-of-00002.gguf").write_bytes(b"12345")
+    assert names(paths) == ["big", "clever"]
+    first = paths.models / "big-00001-of-00002.gguf"
+    assert find_model(paths, Settings(), "big") == first
+    (big,) = [model for model in list_models(paths, Settings()) if model.name == "big"]
+    assert big.num_bytes == 10
+
+
+def test_what_was_added_and_what_others_have_is_found_by_name(
+    paths: Paths, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mine, theirs = tmp_path / "mine.gguf", tmp_path / "sha256-1"
+    for file in (mine, theirs):
+        file.write_bytes(b"GGUF")
+    Shelf(paths.shelf).note_added(mine)
+    monkeypatch.setattr(local, "find_elsewhere", lambda: [Elsewhere("qwen3:4b", theirs, "Ollama")])
+    assert names(paths) == ["clever", "mine", "qwen3:4b"]
+    assert find_model(paths, Settings(), "mine") == mine
+    assert find_model(paths, Settings(), "qwen3:4b") == theirs
+    sources = {model.name: model.source for model in list_models(paths, Settings())}
+    assert (sources["mine"], sources["qwen3:4b"]) == ("added", "Ollama")
+
+
+def test_one_file_is_listed_once_and_one_name_means_one_file(paths: Paths, tmp_path: Path) -> None:
+    again = tmp_path / "again.gguf"
+    again.symlink_to(paths.models / "clever.gguf")
+    other = tmp_path / "elsewhere" / "clever.gguf"
+    other.parent.mkdir()
+    other.write_bytes(b"GGUF")
+    for path in (again, other):
+        Shelf(paths.shelf).note_added(path)
+    assert names(paths) == ["clever", "clever (2)"]
+    assert find_model(paths, Settings(), "clever (2)") == other
+
+
+def test_only_what_was_brought_may_be_deleted(paths: Paths) -> None:
+    def can(name: str) -> tuple[bool, bool]:
+        (model,) = [each for each in list_models(paths, Settings()) if each.name == name]
+        return model.is_ours, model.can_be_removed
+
+    assert can("clever") == (False, False)
+    Shelf(paths.shelf).note_brought(Brought("clever.gguf", "a/b", "Q4_0"))
+    assert can("clever") == (True, True)
+    assert can("starter") == (False, False)

@@ -1,17 +1,15 @@
 """The llama.cpp backend: it says what llama-cpp-python says, whatever happens around a request."""
 
 import asyncio
-import os
 import random
 from pathlib import Path
 from time import perf_counter
 
 import numpy as np
-import psutil
 import pytest
 
 from engine.backends.base import StepFailure
-from engine.backends.llama_cpp.backend import LlamaBackend, usable_cores
+from engine.backends.llama_cpp.backend import LlamaBackend
 from engine.backends.llama_cpp.library import bindings
 from engine.config import EngineConfig
 from engine.engine import RequestFailure
@@ -230,19 +228,3 @@ def test_a_computation_that_fails_once_is_tried_again_and_twice_fails_its_reques
     assert isinstance(run.last[number], RequestFailure) == (num_failures == 2)
     assert run.tokens[number] == ([] if num_failures == 2 else expected)
     assert run.answer(prompt) == expected
-
-
-def test_the_threads_are_no_more_than_this_process_may_use() -> None:
-    """Fewer than the cores, in a container or under taskset: then each would get two threads."""
-    cores = psutil.cpu_count(logical=False) or os.cpu_count()
-    assert cores is not None
-    if not hasattr(os, "sched_setaffinity"):
-        assert usable_cores() == cores
-        return
-    allowed = os.sched_getaffinity(0)
-    assert usable_cores() == min(cores, len(allowed))
-    try:
-        os.sched_setaffinity(0, {min(allowed)})
-        assert usable_cores() == 1
-    finally:
-        os.sched_setaffinity(0, allowed)

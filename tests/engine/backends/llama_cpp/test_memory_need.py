@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from engine.backends.llama_cpp.memory_need import memory_bytes
 from engine.backends.llama_cpp.model import LlamaModel
 
 CHILD = """
@@ -53,10 +52,9 @@ def test_a_context_takes_the_memory_that_was_foretold(
     )
     assert child.returncode == 0, child.stderr[-2000:]
     model = LlamaModel(starter, facts_only=True)
-    foretold = memory_bytes(
-        model,
+    foretold = model.context_shape.num_bytes(
         num_cells=num_cells,
-        num_sequences=num_sequences,
+        num_ids=num_sequences + 1,
         max_batch_tokens=max_batch_tokens,
         kv_type="q8_0" if kv_type == "q8_0" else "f16",
     )

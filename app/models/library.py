@@ -1,0 +1,273 @@
+"""The models of one home: which are here and how they would do, and how they come and go."""
+
+import asyncio
+import shutil
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from app.amounts import bytes_in_words
+from app.models.catalog import CatalogModel, in_catalog
+from app.models.connections import Connections
+from app.models.download import Downloads
+from app.models.fit import Fit, Room, fit, fitting_context, room_now
+from app.models.hub import FoundRepo, Hub, Offer, chosen_offer
+from app.models.local import LocalModel, find_model, list_models, num_bytes_of
+from app.models.look import Look, Looks
+from app.models.outside import Outside
+from app.models.pace import Pace, PaceBook
+from app.models.part_file import check_room
+from app.models.shelf import Brought, Shelf
+from app.models.starter import starter_model
+from app.paths import Paths
+from app.settings import Settings
+from engine.backends.llama_cpp.chat_file import check_chat_file
+from engine.backends.llama_cpp.split_file import parts_of
+from engine.config import EngineConfig
+from engine.errors import HomeError, InglenookError, InvalidParams, ModelNotFound, UsageError
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A model here, with what its header says. `fit` None: it cannot be used, `look` says why."""
+
+    model: LocalModel
+    look: Look
+    fit: Fit | None
+
+
+@dataclass(frozen=True, slots=True)
+class Available:
+    """A model of the catalogue in one quantisation."""
+
+    model: CatalogModel
+    quantization: str
+    num_bytes: int
+    fit: Fit
+
+
+class ModelLibrary:
+    """Owned by the event loop. `given_back`: the bytes that the loaded model would give back."""
+
+    def __init__(
+        self,
+        paths: Paths,
+        settings: Callable[[], Settings],
+        given_back: Callable[[], int] = lambda: 0,
+    ) -> None:
+        self._paths = paths
+        self._settings = settings
+        self._given_back = given_back
+        self._looking = asyncio.Lock()
+        self.shelf = Shelf(paths.shelf)
+        self.connections = Connections(paths.connections)
+
+    @cached_property
+    def looks(self) -> Looks:
+        return Looks(self._paths.looks)
+
+    @cached_property
+    def _outside(self) -> Outside:
+        return Outside(self.connections)
+
+    @cached_property
+    def hub(self) -> Hub:
+        return Hub(self._outside)
+
+    @cached_property
+    def downloads(self) -> Downloads:
+        return Downloads(self._paths.models, self._outside, self._note_brought)
+
+    @property
+    def has_downloads(self) -> bool:
+        """Whether there is anything to pause at the end."""
+        return "downloads" in self.__dict__
+
+    @cached_property
+    def _paces(self) -> PaceBook:
+        return PaceBook(self._paths)
+
+    def pace(self) -> Pace | None:
+        return self._paces.kept()
+
+    async def measure_pace(self) -> Pace | None:
+        """That of this machine, measured now if it was not before: some seconds, once. None: it
+        cannot be measured."""
+        try:
+            return await asyncio.to_thread(self._paces.known, starter_model())
+        except (InglenookError, OSError):
+            return None
+
+    def room(self) -> Room:
+        return room_now(self._given_back())
+
+    async def here(self) -> list[Listed]:
+        """All models here. Raises HomeError where the list itself cannot be read."""
+        async with self._looking:
+            return await asyncio.to_thread(self._here, self.pace(), self.room())
+
+    def _here(self, pace: Pace | None, room: Room) -> list[Listed]:
+        listed = []
+        for model in list_models(self._paths, self._settings()):
+            look = self.looks.at(model.path)
+            listed.append(Listed(model, look, self._fit(model.path, look, room, pace)))
+        return listed
+
+    def _fit(self, path: Path, look: Look, room: Room, pace: Pace | None) -> Fit | None:
+        if look.shape is None:
+            return None
+        config = self.config(path)
+        try:
+            return fit(look.shape, config, room, pace)
+        except InvalidParams:
+            # Such as a KV type for which its heads have no room; loading says so.
+            return fit(look.shape, EngineConfig(model_path=path), room, pace)
+
+    def config(self, path: Path) -> EngineConfig:
+        """How it would be loaded now."""
+        return self._settings().engine_config(path)
+
+    def smaller_context(self, listed: Listed) -> int | None:
+        """With which context a model fits that does not as it would be loaded now."""
+        if listed.look.shape is None:
+            return None
+        return fitting_context(listed.look.shape, self.config(listed.model.path), self.room())
+
+    def available(self, models: Sequence[CatalogModel]) -> list[Available]:
+        """How each of them would do here, in every quantisation."""
+        room, pace = self.room(), self.pace()
+        config = self._settings().engine_config(Path("model.gguf"))
+        config = EngineConfig(
+            model_path=config.model_path, context_tokens=config.context_tokens, kv_type="auto"
+        )
+        return [
+            Available(
+                model, name, model.num_bytes(name), fit(model.shape(name), config, room, pace)
+            )
+            for model in models
+            for name in model.sizes
+        ]
+
+    def add(self, path: Path, *, is_copied: bool = False) -> LocalModel:
+        """Let a file be found by its name from now on; copied into the models folder or left where
+        it is. Raises the ModelError that says why it cannot be used. Blocks while it copies."""
+        path = _first_part(path)
+        check_chat_file(path)
+        if is_copied:
+            path = self._copy(path)
+        elif path.parent != self._paths.models:
+            self.shelf.note_added(path)
+        return next(
+            each for each in list_models(self._paths, self._settings()) if _same(each.path, path)
+        )
+
+    def find(self, name: str) -> LocalModel:
+        """The model of a name or a path. Raises ModelNotFound."""
+        path = find_model(self._paths, self._settings(), name)
+        for each in list_models(self._paths, self._settings()):
+            if each.path == path:
+                return each
+        raise ModelNotFound(
+            f"There is no model {name!r} here: `inglenook models list` names those that are."
+        )
+
+    def check_removal(self, model: LocalModel) -> str:
+        """What removing it does, as a question. Raises UsageError where that is not for us."""
+        if model.is_ours:
+            size = bytes_in_words(num_bytes_of(model.path))
+            return f"Delete {model.name} ({size}) from the disk?"
+        if model.can_be_removed:
+            return f"Forget where {model.name} is? The file stays at {model.path}."
+        if model.is_starter:
+            raise UsageError("The starter model comes with the app and cannot be removed.")
+        raise UsageError(
+            f"{model.name} was not brought by this app ({model.source}), so it is not deleted:"
+            f" remove {model.path} yourself."
+        )
+
+    def remove(self, model: LocalModel) -> None:
+        """Delete what we brought, forget what was added."""
+        self.check_removal(model)
+        if model.is_ours:
+            try:
+                # Without its first part the model is gone for everybody.
+                for part in parts_of(model.path):
+                    part.unlink(missing_ok=True)
+            except OSError as error:
+                raise HomeError(
+                    f"{model.path} could not be deleted ({error.strerror}): close what uses it, or"
+                    " delete it yourself."
+                ) from error
+        self.shelf.forget(model.path)
+
+    async def search(self, text: str) -> list[FoundRepo]:
+        """Asks Hugging Face."""
+        return await self.hub.search(text)
+
+    async def offers(self, name: str) -> list[Offer]:
+        """The files of a name of the catalogue or of Hugging Face. Asks Hugging Face."""
+        entry = in_catalog(name)
+        if entry is None and "/" not in name:
+            raise UsageError(
+                f"The catalogue has no {name!r}: `inglenook models list --available` shows it; a"
+                " name at Hugging Face has the form OWNER/NAME."
+            )
+        return await self.hub.offers(name if entry is None else entry.repo)
+
+    async def download(self, name: str, quantization: str = "") -> str:
+        """Begin it, or go on with it; gives the name it will have here. Asks Hugging Face."""
+        entry = in_catalog(name)
+        offers = await self.offers(name)
+        wanted = quantization
+        if not wanted and entry is not None:
+            usual = {entry.usual, entry.usual.replace("Q4", "Q4_K_M")}
+            wanted = next((each.quantization for each in offers if each.quantization in usual), "")
+        return await self.downloads.begin(chosen_offer(offers, wanted))
+
+    async def close(self) -> None:
+        if self.has_downloads:
+            await self.downloads.close()
+
+    def _note_brought(self, path: Path, offer: Offer) -> None:
+        self.shelf.note_brought(Brought(path.name, offer.repo, offer.quantization))
+
+    def _copy(self, path: Path) -> Path:
+        folder = self._paths.models
+        targets = [folder / part.name for part in parts_of(path)]
+        if any(target.exists() for target in targets):
+            raise UsageError(f"{path.name} is in the models folder already: remove it first.")
+        check_room(folder, num_bytes_of(path))
+        try:
+            for source, target in zip(reversed(parts_of(path)), reversed(targets), strict=True):
+                part = target.with_name(f"{target.name}.part")
+                shutil.copyfile(source, part)
+                part.replace(target)
+        except OSError as error:
+            for target in targets:
+                target.with_name(f"{target.name}.part").unlink(missing_ok=True)
+            raise HomeError(
+                f"{path.name} could not be copied ({error.strerror}): make room on the disk, or"
+                " leave --copy out."
+            ) from error
+        self.shelf.note_brought(Brought(targets[0].name))
+        return targets[0]
+
+
+def _first_part(path: Path) -> Path:
+    """What was meant: the one model in a folder, the first part of several."""
+    path = path.expanduser().absolute()
+    if path.is_dir():
+        models = [each for each in sorted(path.glob("*.gguf")) if each == parts_of(each)[0]]
+        if len(models) > 1:
+            names = ", ".join(each.name for each in models[:5])
+            raise UsageError(f"{path} has {len(models)} models: name one of them ({names}).")
+        return models[0] if models else path
+    return parts_of(path)[0]
+
+
+def _same(one: Path, other: Path) -> bool:
+    try:
+        return one == other or one.samefile(other)
+    except OSError:
+        return False

@@ -1,0 +1,336 @@
+// The sheet of the models: what is here and how it would do, what can come, and who was asked.
+(() => {
+  "use strict";
+  const find = (selector) => document.querySelector(selector);
+  const made = (tag, properties = {}, ...children) => {
+    const element = Object.assign(document.createElement(tag), properties);
+    element.append(...children);
+    return element;
+  };
+  const ROOM = "/_app/models";
+  const LOOK_MS = 1000;
+  const TABS = [
+    ["here", "On this computer"],
+    ["more", "To download"],
+    ["connections", "Connections"],
+  ];
+  const CONTEXTS = [2048, 4096, 8192, 16384, 32768, 65536, 131072];
+
+  let current = "here";
+  let looking = 0;
+
+  // ---- asking the app: what it refuses is a sentence, said at the top of the sheet
+  const say = (sentence, isWrong = true) => {
+    const note = find("#models_said");
+    note.textContent = sentence;
+    note.className = isWrong ? "wrong" : "";
+    note.hidden = !sentence;
+  };
+  const ask = async (path, given) => {
+    const options = given && { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(given) };
+    let reply;
+    try {
+      reply = await fetch(`${ROOM}${path}`, options);
+    } catch {
+      say("The app does not answer: is it still running?");
+      return null;
+    }
+    const answer = reply.ok ? await reply.json() : { refused: "That did not work. The app's log has the details." };
+    if (!answer.refused) return answer;
+    say(answer.refused);
+    return null;
+  };
+  const busy = (button, words) => {
+    const before = button.textContent;
+    button.disabled = true;
+    button.textContent = words;
+    return () => {
+      button.disabled = false;
+      button.textContent = before;
+    };
+  };
+  const button = (text, label, act) => {
+    const made_ = made("button", { type: "button", textContent: text, ariaLabel: label });
+    made_.addEventListener("click", () => act(made_));
+    return made_;
+  };
+  const facts = (list) => made("p", { className: "facts" }, ...list.map((each) => made("span", { textContent: each })));
+  const verdict = (each) => {
+    if (!each.verdict) return "";
+    const more = [each.why, each.speed].filter(Boolean).join("; ");
+    return made("p", { className: "verdict" }, made("b", { className: each.level, textContent: each.verdict }), more && made("span", { textContent: more }));
+  };
+
+  // ---- on this computer
+  const showHere = (state) => {
+    if (!state) return;
+    const path = made("input", { type: "text", id: "model_path", placeholder: "/path/to/model.gguf", ariaLabel: "Path of a GGUF file or its folder" });
+    const form = made("form", { className: "asking" }, path, made("button", { type: "submit", textContent: "Add by its path" }));
+    form.addEventListener("submit", async (event) => {
+      event.preventDefault();
+      say("");
+      const next = await ask("/add", { path: path.value });
+      if (next) showHere(next);
+    });
+    const parts = [made("p", { className: "quiet", textContent: state.room }), progress(state.downloads)];
+    if (!state.is_measured) {
+      const measure = button("Measure this computer once", "Measure this computer once, for predictions of speed", async (pressed) => {
+        const done = busy(pressed, "Measuring…");
+        const next = await ask("/measure", {});
+        done();
+        if (next) showHere(next);
+      });
+      parts.push(made("p", { className: "quiet" }, "How fast a model would be is told after ", measure));
+    }
+    const list = made("ul", { className: "models" }, ...state.models.map(modelRow));
+    find("#models_here").replaceChildren(...parts, list, form, made("p", { className: "quiet", textContent: "The file stays where it is. Models of LM Studio, Ollama, Jan, GPT4All, llama.cpp and Hugging Face are found by themselves." }));
+  };
+  const refresh = async () => showHere(await ask(""));
+  const modelRow = (model) => {
+    const row = made("li", { className: model.is_chosen ? "chosen" : "" });
+    const actions = made("div", { className: "actions" });
+    if (model.is_chosen) actions.append(made("span", { className: "quiet", textContent: "in use" }));
+    else if (!model.problem) {
+      actions.append(
+        button("Use", `Use ${model.name}`, async (pressed) => {
+          say("");
+          const done = busy(pressed, "Loading…");
+          const used = await ask("/use", { name: model.name });
+          done();
+          // Who answers stands in many places of the page.
+          if (used) location.reload();
+        }),
+      );
+    }
+    if (model.can_be_removed) actions.append(button("Remove…", `Remove ${model.name}`, () => askRemoval(model, row)));
+    const body = made("div", { className: "body" }, made("p", { className: "name", textContent: model.name }), facts(model.facts));
+    body.append(model.problem ? made("p", { className: "wrong", textContent: model.problem }) : verdict(model));
+    if (model.smaller_context) body.append(made("p", { className: "quiet", textContent: `It fits with a context of ${model.smaller_context.toLocaleString("en")} tokens: choose that below, in its details.` }));
+    body.append(details(model));
+    row.append(body, actions);
+    return row;
+  };
+  const askRemoval = async (model, row) => {
+    say("");
+    const asked = await ask("/remove", { name: model.name });
+    if (!asked) return;
+    row.querySelector(".question")?.remove();
+    const question = made("p", { className: "question" }, asked.question);
+    question.setAttribute("role", "alert");
+    const yes = button("Yes, remove", `Yes, remove ${model.name}`, async () => {
+      const next = await ask("/remove", { name: model.name, is_sure: true });
+      if (next) showHere(next);
+    });
+    question.append(yes, button("No", "Do not remove it", () => question.remove()));
+    row.append(question);
+    yes.focus();
+  };
+  const choice = (label, options, value) => {
+    const select = made("select", {}, ...options.map(([text, each]) => made("option", { textContent: text, value: each })));
+    select.value = String(value ?? "");
+    return [made("label", {}, label, select), select];
+  };
+  const details = (model) => {
+    const list = made("dl", {});
+    const all = [["File", model.path], ...model.details];
+    if (model.explained) all.push(["Its form", model.explained]);
+    for (const [name, value] of all) list.append(made("dt", { textContent: name }), made("dd", { textContent: value }));
+    const part = made("details", {}, made("summary", { textContent: "Details" }), list);
+    if (model.problem) return part;
+    const asForAll = ["as for all", ""];
+    const [contextLabel, context] = choice("Context", [asForAll, ...CONTEXTS.map((each) => [`${each.toLocaleString("en")} tokens`, each])], model.own.context_tokens);
+    const [kvLabel, kv] = choice("Kept as", [asForAll, ["automatic", "auto"], ["f16", "f16"], ["q8_0", "q8_0"]], model.own.kv_type);
+    const [threadsLabel, threads] = choice("Threads", [asForAll, ...Array.from({ length: navigator.hardwareConcurrency || 4 }, (_, at) => [String(at + 1), at + 1])], model.own.threads);
+    const keep = async () => {
+      say("");
+      const next = await ask("/own", { name: model.name, context_tokens: Number(context.value) || null, kv_type: kv.value, threads: Number(threads.value) || null });
+      if (!next) return;
+      showHere(next);
+      const again = [...document.querySelectorAll("#models_here li")].find((row) => row.querySelector(".name").textContent === model.name);
+      again?.querySelector("details")?.setAttribute("open", "");
+    };
+    for (const select of [context, kv, threads]) select.addEventListener("change", keep);
+    part.append(made("div", { className: "own" }, contextLabel, kvLabel, threadsLabel, made("span", { className: "quiet", textContent: "for this model alone, from its next loading on" })));
+    return part;
+  };
+
+  // ---- on their way
+  const progress = (list) => made("div", { id: "models_progress" }, ...list.map(downloadRow));
+  const downloadRow = (download) => {
+    const bar = made("progress", { value: download.share, max: 1, ariaLabel: `Progress of ${download.name}` });
+    const act = (name) => async () => {
+      say("");
+      showProgress(await ask(`/${name}`, { name: download.name }));
+    };
+    const buttons = download.is_running
+      ? [button("Pause", `Pause ${download.name}`, act("pause"))]
+      : [button("Go on", `Go on with ${download.name}`, act("resume"))];
+    buttons.push(button("Give up", `Give up ${download.name} and delete what has come`, act("cancel")));
+    const row = made("div", { className: "download" }, made("p", { className: "name", textContent: download.name }), bar, made("p", { className: "quiet", textContent: download.words }));
+    if (download.message) row.append(made("p", { className: "wrong", textContent: download.message }));
+    row.append(made("div", { className: "actions" }, ...buttons));
+    return row;
+  };
+  const showProgress = (list) => {
+    if (!list) return;
+    for (const part of document.querySelectorAll("#models_progress")) part.replaceChildren(...list.map(downloadRow));
+    clearTimeout(looking);
+    if (list.some((each) => each.is_running)) looking = setTimeout(follow, LOOK_MS);
+  };
+  const follow = async () => {
+    if (!find("#models")?.open) return;
+    const before = document.querySelectorAll("#models_progress .download").length;
+    const list = await ask("/downloads");
+    if (!list) return;
+    // The focus stays on a button that is drawn anew.
+    const label = document.activeElement?.ariaLabel;
+    showProgress(list);
+    if (label) [...document.querySelectorAll("#models_progress button")].find((each) => each.ariaLabel === label)?.focus();
+    if (list.length < before) refresh();
+  };
+
+  // ---- what can come
+  const sizePicker = (sizes, usual) => {
+    const select = made("select", { ariaLabel: "Size" }, ...sizes.map((each) => made("option", { value: each.quantization, textContent: `${each.quantization}, ${each.size}` })));
+    const shown = made("div", { className: "size" });
+    const show = () => {
+      const each = sizes.find(({ quantization }) => quantization === select.value);
+      shown.replaceChildren(verdict(each), made("p", { className: "quiet", textContent: each.explained }));
+    };
+    select.value = usual ?? sizes[0].quantization;
+    if (!select.value) select.value = sizes[0].quantization;
+    select.addEventListener("change", show);
+    show();
+    return [select, shown];
+  };
+  const downloadButton = (name, select) =>
+    button("Download", `Download ${name}`, async (pressed) => {
+      say("");
+      const done = busy(pressed, "Asking…");
+      const list = await ask("/download", { name, quantization: select.value });
+      done();
+      if (!list) return;
+      show("here");
+    });
+  const catalogRow = (model) => {
+    const [select, shown] = sizePicker(model.sizes, model.usual);
+    return made("li", {}, made("div", { className: "body" }, made("p", { className: "name", textContent: model.title }), made("p", { textContent: `For ${model.purpose}.` }), facts(model.facts), shown), made("div", { className: "actions" }, select, downloadButton(model.name, select)));
+  };
+  const foundRow = (repo) => {
+    const actions = made("div", { className: "actions" });
+    const body = made("div", { className: "body" }, made("p", { className: "name", textContent: repo.name }), facts(repo.facts));
+    actions.append(
+      button("Sizes…", `Sizes of ${repo.name}`, async (pressed) => {
+        say("");
+        const done = busy(pressed, "Asking…");
+        const offers = await ask("/offers", { name: repo.name });
+        done();
+        if (!offers) return;
+        const usual = offers.find(({ quantization }) => quantization === "Q4_K_M");
+        const [select, shown] = sizePicker(offers, usual?.quantization);
+        body.append(shown);
+        actions.replaceChildren(select, downloadButton(repo.name, select));
+        select.focus();
+      }),
+    );
+    return made("li", {}, body, actions);
+  };
+  const showMore = async () => {
+    const text = made("input", { type: "search", id: "model_search", placeholder: "A name at Hugging Face", ariaLabel: "A name at Hugging Face" });
+    const found = made("ul", { className: "models", id: "models_found" });
+    const go = made("button", { type: "submit", textContent: "Search Hugging Face" });
+    const form = made("form", { className: "asking" }, text, go);
+    form.addEventListener("submit", async (event) => {
+      event.preventDefault();
+      say("");
+      const done = busy(go, "Asking…");
+      const rows = await ask("/search", { text: text.value });
+      done();
+      if (!rows) return;
+      found.replaceChildren(...rows.map(foundRow));
+      if (!rows.length) say("Nothing with GGUF files has this name: try a shorter one.", false);
+    });
+    const list = await ask("/available");
+    if (!list) return;
+    const hint = "Only what you search for or download is asked for at huggingface.co, and each connection is listed under Connections.";
+    find("#models_more").replaceChildren(form, made("p", { className: "quiet", textContent: hint }), found, made("h3", { textContent: "Good for their size, and free for any use" }), made("ul", { className: "models" }, ...list.map(catalogRow)));
+  };
+
+  // ---- who was asked
+  const showConnections = async () => {
+    const list = await ask("/connections");
+    if (!list) return;
+    const room = find("#models_connections");
+    if (!list.length) {
+      room.replaceChildren(made("p", { className: "quiet", textContent: "No connection to another machine was ever opened." }));
+      return;
+    }
+    const rows = list.map((each) => made("tr", {}, ...[each.at, each.host, each.why].map((text) => made("td", { textContent: text }))));
+    const head = made("tr", {}, ...["When", "To", "Why"].map((text) => made("th", { textContent: text, scope: "col" })));
+    room.replaceChildren(made("table", {}, made("thead", {}, head), made("tbody", {}, ...rows)));
+  };
+
+  // ---- the sheet
+  const SHOWN = { here: refresh, more: showMore, connections: showConnections };
+  const show = async (name) => {
+    current = name;
+    for (const [each] of TABS) {
+      const isShown = each === name;
+      const tab = find(`#models_tab_${each}`);
+      tab.ariaSelected = String(isShown);
+      tab.tabIndex = isShown ? 0 : -1;
+      find(`#models_${each}`).hidden = !isShown;
+    }
+    await SHOWN[name]();
+    follow();
+  };
+  const tabOf = ([name, title]) => {
+    const tab = made("button", { type: "button", id: `models_tab_${name}`, textContent: title });
+    tab.setAttribute("role", "tab");
+    tab.setAttribute("aria-controls", `models_${name}`);
+    tab.addEventListener("click", () => {
+      say("");
+      show(name);
+    });
+    return tab;
+  };
+  const panelOf = ([name]) => {
+    const panel = made("div", { id: `models_${name}`, hidden: true });
+    panel.setAttribute("role", "tabpanel");
+    panel.setAttribute("aria-labelledby", `models_tab_${name}`);
+    return panel;
+  };
+  const onTabKey = (event) => {
+    const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+    if (!step) return;
+    const at = TABS.findIndex(([name]) => name === current) + step;
+    const [name] = TABS[(at + TABS.length) % TABS.length];
+    show(name);
+    find(`#models_tab_${name}`).focus();
+  };
+  const sheet = () => {
+    const known = find("#models");
+    if (known) return known;
+    const close = made("button", { type: "button", id: "models_close", textContent: "Close" });
+    const tabs = made("div", { className: "tabs" }, ...TABS.map(tabOf));
+    tabs.setAttribute("role", "tablist");
+    tabs.addEventListener("keydown", onTabKey);
+    const said = made("p", { id: "models_said", hidden: true });
+    said.setAttribute("role", "alert");
+    const dialog = made("dialog", { id: "models", ariaLabel: "Models" }, made("div", { className: "head" }, made("h2", { textContent: "Models" }), close), tabs, said, ...TABS.map(panelOf));
+    close.addEventListener("click", () => dialog.close());
+    dialog.addEventListener("click", (event) => event.target === dialog && dialog.close());
+    // The page's own keys, such as the one that stops an answer, are not meant here.
+    dialog.addEventListener("keydown", (event) => event.stopPropagation());
+    document.body.append(dialog);
+    return dialog;
+  };
+  addEventListener("click", (event) => {
+    if (!event.target.closest?.("#open_models")) return;
+    const dialog = sheet();
+    dialog.showModal();
+    say("");
+    show("here");
+    find("#models_tab_here").focus();
+  });
+})();

@@ -1,0 +1,171 @@
+"""The models, for the page's sheet: what is here, what can come, and what is to be done with it.
+
+Only the page reaches this: the guard refuses other sites, and what changes something or asks
+another machine is taken only with the page's own Origin.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from fastapi import APIRouter, Request, Response
+from fastapi.responses import JSONResponse, PlainTextResponse
+
+from app.models.catalog import catalog
+from app.settings import OWN
+from app.ui import models as words
+from app.ui.room import Services
+from engine.errors import InglenookError, UsageError
+
+Action = Callable[[dict[str, Any]], Awaitable[Any]]
+
+
+def models_router(services: Services) -> APIRouter:
+    """`GET /_app/models` and what else there is to see, `POST /_app/models/ACTION`."""
+    router = APIRouter(prefix="/_app/models")
+    desk = ModelDesk(services)
+    actions = desk.actions()
+
+    @router.get("")
+    async def here() -> Response:
+        return await _answered(desk.here())
+
+    @router.get("/downloads")
+    async def downloads() -> Response:
+        return JSONResponse(words.downloads(services.library))
+
+    @router.get("/available")
+    async def available() -> Response:
+        return await _answered(desk.available())
+
+    @router.get("/connections")
+    async def connections() -> Response:
+        return JSONResponse(words.connection_rows(services.library.connections.all()))
+
+    @router.post("/{action}")
+    async def act(action: str, request: Request) -> Response:
+        if "origin" not in request.headers:
+            return PlainTextResponse("Only the app's own page may do this.", 403)
+        if action not in actions:
+            return PlainTextResponse("There is nothing of this name to be done.", 404)
+        try:
+            given = await request.json()
+        except (ValueError, RecursionError):
+            return PlainTextResponse("This is no JSON.", 400)
+        if not isinstance(given, dict):
+            return PlainTextResponse("This is no JSON object.", 400)
+        return await _answered(actions[action](given))
+
+    return router
+
+
+class ModelDesk:
+    """What can be asked for. Owned by the event loop."""
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+
+    def actions(self) -> dict[str, Action]:
+        return {
+            "measure": self.measure,
+            "search": self.search,
+            "offers": self.offers,
+            "download": self.download,
+            "pause": self.pause,
+            "resume": self.resume,
+            "cancel": self.cancel,
+            "add": self.add,
+            "use": self.use,
+            "remove": self.remove,
+            "own": self.keep_own,
+        }
+
+    async def here(self) -> dict[str, Any]:
+        library = self._services.library
+        return words.here(await library.here(), library, self._services.settings)
+
+    async def available(self) -> list[dict[str, Any]]:
+        return words.available(catalog(), self._services.library.available(catalog()))
+
+    async def measure(self, given: dict[str, Any]) -> dict[str, Any]:
+        """Find out how fast this machine is: some seconds, once."""
+        await self._services.library.measure_pace()
+        return await self.here()
+
+    async def search(self, given: dict[str, Any]) -> list[dict[str, Any]]:
+        return words.found_rows(await self._services.library.search(_text(given, "text")))
+
+    async def offers(self, given: dict[str, Any]) -> list[dict[str, Any]]:
+        library = self._services.library
+        return words.offer_rows(await library.offers(_text(given, "name")), library)
+
+    async def download(self, given: dict[str, Any]) -> list[dict[str, Any]]:
+        library = self._services.library
+        await library.download(_text(given, "name"), str(given.get("quantization") or ""))
+        return words.downloads(library)
+
+    async def pause(self, given: dict[str, Any]) -> list[dict[str, Any]]:
+        await self._services.library.downloads.pause(_text(given, "name"))
+        return words.downloads(self._services.library)
+
+    async def resume(self, given: dict[str, Any]) -> list[dict[str, Any]]:
+        await self._services.library.downloads.resume(_text(given, "name"))
+        return words.downloads(self._services.library)
+
+    async def cancel(self, given: dict[str, Any]) -> list[dict[str, Any]]:
+        await self._services.library.downloads.cancel(_text(given, "name"))
+        return words.downloads(self._services.library)
+
+    async def add(self, given: dict[str, Any]) -> dict[str, Any]:
+        """A path on this machine; the file stays where it is."""
+        path = Path(_text(given, "path").strip().strip('"'))
+        await asyncio.to_thread(self._services.library.add, path)
+        return await self.here()
+
+    async def use(self, given: dict[str, Any]) -> dict[str, Any]:
+        model = self._services.library.find(_text(given, "name"))
+        return {"notice": await self._services.use_model(model.path)}
+
+    async def remove(self, given: dict[str, Any]) -> dict[str, Any]:
+        """Asks first: without `is_sure` it only says what would be done."""
+        library = self._services.library
+        model = library.find(_text(given, "name"))
+        question = library.check_removal(model)
+        if given.get("is_sure") is not True:
+            return {"question": question}
+        await self._services.remove_model(model)
+        return await self.here()
+
+    async def keep_own(self, given: dict[str, Any]) -> dict[str, Any]:
+        """What one model is loaded with from its next loading on; what is empty is as for all."""
+        model = self._services.library.find(_text(given, "name"))
+        own = {name: given[name] for name in OWN if given.get(name) not in (None, "")}
+        if any(type(value) is not OWN[name] for name, value in own.items()):
+            raise UsageError("These choices are not numbers and names: choose them anew.")
+        settings = self._services.settings
+        by_model = {**settings.by_model, str(model.path): own}
+        changed = replace(
+            settings, by_model={path: each for path, each in by_model.items() if each}
+        )
+        # Raises InvalidParams for what no model could be loaded with.
+        changed.engine_config(model.path)
+        self._services.save_settings(changed)
+        return await self.here()
+
+
+async def _answered(asked: Awaitable[Any]) -> Response:
+    """What came, or under `refused` the sentence that says why it did not."""
+    try:
+        return JSONResponse(await asked)
+    except InglenookError as error:
+        # No failure of the app: a browser would write one into its console.
+        return JSONResponse({"refused": str(error)})
+
+
+def _text(given: dict[str, Any], name: str) -> str:
+    value = given.get(name)
+    if not isinstance(value, str) or not value.strip():
+        raise UsageError("There is nothing to do it with: give a name, a text or a path.")
+    return value

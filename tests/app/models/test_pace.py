@@ -1,0 +1,79 @@
+"""The pace of the machine: what bounds a token, measured once and kept."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.machine.rates import Rates, keep
+from app.models import pace as room
+from app.models.pace import Pace, PaceBook, time_steps
+from app.paths import Paths
+from engine.backends.llama_cpp.kv_type import KVShape
+from engine.backends.llama_cpp.model_shape import ContextShape, ModelShape
+
+RATES = Rates(10e9, 100e9, 2)
+
+
+def shape(**changes: Any) -> ModelShape:
+    context = ContextShape(
+        width=1, widest_layer=1, num_words=1, window_tokens=0, kv=KVShape(1000, frozenset(), True)
+    )
+    facts: dict[str, Any] = {
+        "num_bytes": 1_000_000_000,
+        "num_parameters": 2_000_000_000,
+        "multiplied": {"Q4_K": 2_000_000_000},
+        "read_bytes": 1_000_000_000,
+        "num_layers": 10,
+        "trained_context": 1000,
+        "context": context,
+    }
+    return ModelShape(**facts | changes)
+
+
+def test_a_token_waits_for_what_is_slower_memory_or_arithmetic() -> None:
+    memory_bound = Pace(rates=RATES, products={"Q4_K": 100e9})
+    assert memory_bound.weights_s(shape()) == pytest.approx(0.1)
+    computing_bound = Pace(rates=RATES, products={"Q4_K": 10e9})
+    assert computing_bound.weights_s(shape()) == pytest.approx(0.2)
+    unknown_type = Pace(rates=RATES, products={"Q8_0": 1.0})
+    assert unknown_type.weights_s(shape()) == pytest.approx(0.1)
+
+
+def test_kv_and_layers_cost_time_too() -> None:
+    pace = Pace(rates=RATES, products={}, layer_s=0.001)
+    # 1,000 numbers of two bytes for each token behind which it is written.
+    assert pace.write_s(shape(), 500, "f16") == pytest.approx(0.1 + 500 * 2000 / 10e9 + 0.01)
+    assert pace.read_s(shape(), 50) == pytest.approx(1.0)
+
+
+def test_it_is_measured_once_and_kept_until_the_machine_is_another(
+    paths: Paths, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    measured: list[Rates] = []
+
+    def measure(rates: Rates, small_model: Path | None) -> Pace:
+        measured.append(rates)
+        return Pace(rates=rates, products={"Q4_K": 5.0}, layer_s=0.5)
+
+    monkeypatch.setattr(room, "measure_pace", measure)
+    keep(paths, RATES)
+    book = PaceBook(paths)
+    assert book.kept() is None
+    assert book.known(None) == PaceBook(paths).known(None) == PaceBook(paths).kept()
+    assert len(measured) == 1
+    file = paths.cache / "pace.json"
+    values = json.loads(file.read_text())
+    file.write_text(json.dumps(values | {"fingerprint": ["another"]}))
+    assert PaceBook(paths).kept() is None
+    file.write_text("{")
+    assert PaceBook(paths).kept() is None
+
+
+@pytest.mark.model
+def test_the_steps_of_a_model_are_timed(starter: Path) -> None:
+    ticks = iter(range(10_000))
+    found, seconds = time_steps(starter, 1, clock=lambda: float(next(ticks)))
+    assert found.num_layers == 30
+    assert seconds == 1.0

@@ -1,0 +1,140 @@
+"""The sheet of the models in a real browser: list, search, download, use, remove, connections."""
+
+from collections.abc import Iterator
+
+import pytest
+from playwright.async_api import Locator, expect
+
+from tests.app.ui.conftest import Arrive
+from tests.engine.backends.llama_cpp.tiny_model import write_tiny_model
+from tests.fakes_chat import FakeServices
+from tests.fakes_hub import FakeHub
+from tests.visitor import Visitor
+
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
+REPO = "someone/Tiny-GGUF"
+
+
+@pytest.fixture
+def hub(services: FakeServices, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeHub]:
+    with FakeHub().serving() as hub:
+        monkeypatch.setenv("HF_ENDPOINT", hub.url)
+        yield hub
+    for file in services.paths.models.iterdir():
+        file.unlink()
+
+
+async def opened(arrive: Arrive, **options: object) -> Visitor:
+    tab = await arrive(**options)
+    await tab.page.locator("#open_models").click()
+    await tab.page.locator("#models ul.models li").first.wait_for()
+    return tab
+
+
+def row(tab: Visitor, name: str) -> Locator:
+    exact = tab.page.get_by_text(name, exact=True)
+    return tab.page.locator("#models_here ul.models li").filter(has=exact)
+
+
+async def test_a_model_is_found_downloaded_used_and_removed(
+    services: FakeServices, arrive: Arrive, hub: FakeHub
+) -> None:
+    content = write_tiny_model(services.paths.cache / "tiny.gguf").read_bytes()
+    hub.files[REPO] = {"Tiny-Q4_K_M.gguf": content}
+    tab = await opened(arrive)
+    page = tab.page
+    await expect(row(tab, "starter")).to_contain_text("in use")
+    await page.get_by_role("tab", name="Connections").click()
+    await tab.sees("No connection to another machine was ever opened.")
+
+    await page.get_by_role("tab", name="To download").click()
+    await tab.sees("Good for their size, and free for any use")
+    await page.get_by_label("A name at Hugging Face").fill("tiny")
+    await page.get_by_role("button", name="Search Hugging Face").click()
+    await page.get_by_role("button", name=f"Sizes of {REPO}").click()
+    await page.get_by_role("button", name=f"Download {REPO}").click()
+    mine = row(tab, "Tiny-Q4_K_M")
+    await expect(mine).to_contain_text("downloaded")
+    await expect(mine.locator(".verdict b")).to_have_text("fits well")
+
+    await mine.get_by_role("button", name="Use Tiny-Q4_K_M").click()
+    await page.wait_for_load_state()
+    await tab.settle()
+    assert [path.name for path in services.used] == ["Tiny-Q4_K_M.gguf"]
+
+    await page.locator("#open_models").click()
+    await row(tab, "Tiny-Q4_K_M").get_by_role("button", name="Remove Tiny-Q4_K_M").click()
+    await tab.sees("Delete Tiny-Q4_K_M (")
+    await page.get_by_role("button", name="Yes, remove Tiny-Q4_K_M").click()
+    await expect(row(tab, "Tiny-Q4_K_M")).to_have_count(0)
+    assert not (services.paths.models / "Tiny-Q4_K_M.gguf").exists()
+
+    await page.get_by_role("tab", name="Connections").click()
+    await expect(page.locator("#models_connections tbody tr").first).to_contain_text(
+        "download of Tiny-Q4_K_M"
+    )
+
+
+async def test_a_download_shows_its_way_over_a_reload_and_can_be_paused_and_given_up(
+    services: FakeServices, arrive: Arrive, hub: FakeHub
+) -> None:
+    hub.files[REPO] = {"Slow-Q8_0.gguf": bytes(120_000_000)}
+    hub.wrong.bytes_per_s = 1_500_000
+    name = await services.library.download(REPO)
+    tab = await opened(arrive)
+    way = tab.page.locator("#models_progress .download")
+    await expect(way).to_contain_text("of 120 MB")
+    await expect(way).to_contain_text("MB/s")
+    await tab.reload()
+    await tab.page.locator("#open_models").click()
+    await way.get_by_role("button", name=f"Pause {name}").click()
+    await expect(way).to_contain_text("paused")
+    await way.get_by_role("button", name=f"Go on with {name}").click()
+    await expect(way).to_contain_text("left")
+    await way.get_by_role("button", name=f"Give up {name}").click()
+    await expect(way).to_have_count(0)
+    assert not list(services.paths.models.iterdir())
+
+
+async def test_what_cannot_be_used_is_a_sentence_in_the_sheet(
+    services: FakeServices, arrive: Arrive, hub: FakeHub
+) -> None:
+    (services.paths.models / "broken.gguf").write_bytes(b"<html>")
+    tab = await opened(arrive)
+    await expect(row(tab, "broken")).to_contain_text("is not a GGUF model (6 bytes)")
+    await expect(row(tab, "broken").get_by_role("button", name="Use broken")).to_have_count(0)
+    await tab.page.get_by_label("Path of a GGUF file or its folder").fill("/nowhere/m.gguf")
+    await tab.page.get_by_role("button", name="Add by its path").click()
+    await expect(tab.page.locator("#models_said")).to_contain_text("no model file at /nowhere")
+
+
+async def test_what_is_chosen_for_one_model_is_kept_for_it_alone(
+    services: FakeServices, arrive: Arrive, hub: FakeHub
+) -> None:
+    tab = await opened(arrive)
+    await row(tab, "starter").get_by_text("Details").click()
+    before = await row(tab, "starter").locator(".verdict").inner_text()
+    await row(tab, "starter").get_by_label("Context").select_option("2048")
+    await expect(row(tab, "starter").locator(".verdict")).to_contain_text("2,048 tokens")
+    assert await row(tab, "starter").locator(".verdict").inner_text() != before
+    (own,) = services.settings.by_model.values()
+    assert own == {"context_tokens": 2048}
+    await row(tab, "starter").get_by_label("Context").select_option("")
+    await expect(row(tab, "starter").locator(".verdict")).to_contain_text("8,192 tokens")
+    assert services.settings.by_model == {}
+
+
+async def test_the_sheet_fits_a_phone_and_is_left_with_escape(
+    services: FakeServices, arrive: Arrive, hub: FakeHub
+) -> None:
+    tab = await arrive(viewport={"width": 390, "height": 800})
+    await tab.page.get_by_role("button", name="Conversations", exact=True).click()
+    await tab.page.locator("#open_models").click()
+    for name in ("To download", "Connections", "On this computer"):
+        await tab.page.get_by_role("tab", name=name).click()
+        panel = tab.page.locator("#models [role=tabpanel]:visible")
+        await panel.locator("> *").first.wait_for()
+        assert await panel.evaluate("part => part.scrollWidth - part.clientWidth") <= 0
+    assert await tab.page.evaluate("document.documentElement.scrollWidth") <= 390
+    await tab.page.keyboard.press("Escape")
+    await expect(tab.page.locator("#models")).to_be_hidden()

@@ -1,0 +1,110 @@
+"""The door of the page's sheet of models."""
+
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from app.web import server
+from tests.engine.backends.llama_cpp.tiny_model import write_tiny_model
+from tests.fakes_chat import FakeServices
+from tests.fakes_hub import FakeHub
+from tests.serving import served
+
+
+@pytest.fixture
+def services(tmp_path: Path) -> Iterator[FakeServices]:
+    services = FakeServices(tmp_path)
+    yield services
+    services.database.close()
+
+
+@pytest.fixture
+async def client(services: FakeServices, tmp_path: Path) -> AsyncIterator[httpx.AsyncClient]:
+    async with (
+        served(lambda port: server.build(services, port, tmp_path / "cache")) as url,
+        httpx.AsyncClient(base_url=url, headers={"Origin": url}, trust_env=False) as client,
+    ):
+        yield client
+
+
+async def act(client: httpx.AsyncClient, action: str, **given: Any) -> Any:
+    return (await client.post(f"/_app/models/{action}", json=given)).json()
+
+
+async def test_what_is_here_what_can_come_and_who_was_asked(
+    client: httpx.AsyncClient, services: FakeServices
+) -> None:
+    write_tiny_model(services.paths.models / "tiny.gguf")
+    here = (await client.get("/_app/models")).json()
+    rows = {row["name"]: row for row in here["models"]}
+    assert rows["tiny"]["verdict"] == "fits well" and rows["tiny"]["level"] == "fits"
+    available = (await client.get("/_app/models/available")).json()
+    assert all(row["sizes"] for row in available)
+    assert (await client.get("/_app/models/connections")).json() == []
+    assert (await client.get("/_app/models/downloads")).json() == []
+
+
+async def test_only_the_page_itself_may_act(
+    client: httpx.AsyncClient, services: FakeServices
+) -> None:
+    path = write_tiny_model(services.paths.cache / "mine.gguf")
+    url = f"{client.base_url}/_app/models/add"
+    async with httpx.AsyncClient(trust_env=False) as stranger:
+        assert (await stranger.post(url, json={"path": str(path)})).status_code == 403
+        headers = {"Origin": "http://evil.example"}
+        assert (await stranger.post(url, json={}, headers=headers)).status_code == 403
+    assert services.library.shelf.added() == []
+    await act(client, "add", path=str(path))
+    assert services.library.shelf.added() == [path]
+
+
+@pytest.mark.parametrize(
+    ("action", "given", "words"),
+    [
+        ("add", {"path": "/nowhere/m.gguf"}, "There is no model file at /nowhere/m.gguf"),
+        ("add", {"path": 7}, "give a name, a text or a path"),
+        ("use", {"name": "nobody"}, "There is no model 'nobody' here"),
+        ("pause", {"name": "nobody"}, "There is no download of nobody"),
+        ("download", {"name": "gpt-9"}, "The catalogue has no 'gpt-9'"),
+        ("search", {"text": " "}, "give a name, a text or a path"),
+        ("own", {"name": "starter", "context_tokens": "x"}, "are not numbers and names"),
+        ("own", {"name": "starter", "context_tokens": 3}, "context_tokens must be at least 256"),
+        ("remove", {"name": "starter", "is_sure": True}, "comes with the app"),
+    ],
+)
+async def test_what_is_refused_is_a_sentence(
+    client: httpx.AsyncClient, action: str, given: dict[str, Any], words: str
+) -> None:
+    assert words in (await act(client, action, **given))["refused"]
+
+
+async def test_what_is_no_request_is_refused(client: httpx.AsyncClient) -> None:
+    assert (await client.post("/_app/models/fly", json={})).status_code == 404
+    assert (await client.post("/_app/models/add", content=b"{")).status_code == 400
+    assert (await client.post("/_app/models/add", json=[1])).status_code == 400
+
+
+async def test_removing_asks_first(client: httpx.AsyncClient, services: FakeServices) -> None:
+    path = write_tiny_model(services.paths.cache / "mine.gguf")
+    await act(client, "add", path=str(path))
+    asked = await act(client, "remove", name="mine")
+    assert asked["question"].startswith("Forget where mine is?")
+    assert services.library.shelf.added() == [path]
+    await act(client, "remove", name="mine", is_sure=True)
+    assert services.library.shelf.added() == [] and path.exists()
+
+
+async def test_a_search_and_its_sizes(
+    client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with FakeHub().serving() as hub:
+        monkeypatch.setenv("HF_ENDPOINT", hub.url)
+        hub.files["some/one"] = {"one-Q4_K_M.gguf": b"1234", "one-Q8_0.gguf": b"12345678"}
+        (found,) = await act(client, "search", text="one")
+        assert found["name"] == "some/one" and "apache-2.0" in found["facts"]
+        sizes = await act(client, "offers", name="some/one")
+        assert [size["quantization"] for size in sizes] == ["Q4_K_M", "Q8_0"]
+        assert sizes[0]["verdict"] == "fits well"
