@@ -20,6 +20,7 @@ from app.settings import Settings
 from engine.errors import PromptTooLong, UsageError
 from engine.metrics import Timings
 from engine.sampling_params import SamplingParams
+from tests.fakes_machine import FakeMachine
 from tests.fakes_model import FakeEngine, fake_chat_model
 
 TIMINGS = Timings(
@@ -195,6 +196,7 @@ class FakeServices:
         self.prospects = FakeProspects()
         self.presets = Presets(folder / "presets.json")
         self.memory = None
+        self.machine = FakeMachine()
         self.settings = Settings(default_system_prompt="You are a helpful assistant.")
         self.model_name = "SmolLM2 135M Instruct"
         self.is_starter_model = True

@@ -28,6 +28,9 @@ class Options:
     json: bool = False
     yes: bool = False
     repair: bool = False
+    again: bool = False
+    self_test: bool = False
+    report: bool = False
     reproducible: bool = True
     preset: str = ""
     grammar_kind: str = ""

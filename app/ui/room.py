@@ -10,6 +10,8 @@ from app.chat.prospect import Prospect
 from app.chat.sight import Beginning, Fill, Sight
 from app.history.conversations import Conversations
 from app.history.database import Database
+from app.machine.check import Check
+from app.machine.findings import Findings
 from app.memory import Memory
 from app.presets.store import Presets
 from app.settings import Settings
@@ -70,6 +72,18 @@ class Prospects(Protocol):
     ) -> Prospect: ...
 
 
+class Machine(Protocol):
+    """The machine that the app runs on, as it was looked at."""
+
+    @property
+    def findings(self) -> Findings | None: ...
+    @property
+    def trials(self) -> Sequence[Check] | None: ...
+    async def look(self, *, is_repair: bool = False, is_again: bool = False) -> Findings: ...
+    async def try_out(self) -> Sequence[Check]: ...
+    def report(self) -> str: ...
+
+
 class Services(Protocol):
     """The part of the app's services that the page uses."""
 
@@ -89,6 +103,8 @@ class Services(Protocol):
     def presets(self) -> Presets: ...
     @property
     def settings(self) -> Settings: ...
+    @property
+    def machine(self) -> Machine: ...
     @property
     def memory(self) -> Memory | None: ...
     @property
