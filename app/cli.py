@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from app.bench.benches import BENCHES, measure
+from app.commands import quantize
 from app.commands.carry_out import COMMANDS, carry_out
 from app.commands.console import Terminal
 from app.commands.options import Options
@@ -49,6 +50,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if given[0] == "eval":
             parser = Parser(prog="inglenook eval", description=EVAL_HELP)
             return measure("eval", EVALS, given[1:], parser)
+        if given[:2] == ["models", "quantize"]:
+            parser = Parser(prog="inglenook models quantize", description=quantize.SUMMARY)
+            return quantize.run(given[2:], parser)
         parsed = make_parser().parse_args(given)
         if parsed.command == "run":
             # The page is imported for this command alone: it takes seconds.
@@ -312,6 +316,7 @@ def add_models(parser: argparse.ArgumentParser) -> None:
     info = actions.add_parser("info", help="what a model is and what it needs")
     info.add_argument("text", nargs="?", default="", metavar="MODEL")
     add_json(info)
+    actions.add_parser("quantize", help=quantize.SUMMARY, add_help=False)
 
 
 def add_doctor(parser: argparse.ArgumentParser) -> None:
