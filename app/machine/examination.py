@@ -25,6 +25,7 @@ from engine.kv.disk_check import check_disk, repair_disk
 
 MIN_FREE_DISK = 2_000_000_000
 SLOW_LOADING_S = 60.0
+LEAST_CONTEXT = 256
 ABOVE = "see the line above"
 
 
@@ -214,12 +215,23 @@ class Examination:
         if not loaded and needed > free:
             raise Failed(
                 f"the model needs about {takes} and {left} are free",
-                "close other programs, choose a smaller model or a smaller context",
+                f"close other programs, or choose {self._what_would_fit(free)}",
             )
         told = f"the model takes about {takes}, {left} are free"
         if memory.swap_used:
             told += f"; {bytes_in_words(memory.swap_used)} of other programs lie on the disk"
         return told
+
+    def _what_would_fit(self, free: int) -> str:
+        assert self.facts is not None
+        facts = self.facts
+        chosen = self._home.settings.context_tokens or DEFAULT_CONTEXT_TOKENS
+        weights = facts.memory_bytes - min(facts.context, chosen) * facts.kv_bytes_per_token
+        tokens = (free - weights) // max(1, facts.kv_bytes_per_token)
+        tokens -= tokens % LEAST_CONTEXT
+        if tokens < LEAST_CONTEXT:
+            return "a smaller model: this one does not fit with any context"
+        return f"a context of at most {tokens:,} tokens in the settings, or a smaller model"
 
     async def answer(self) -> str:
         self._needs_library()

@@ -114,9 +114,9 @@ def _draw_roofs(drawing: Drawing, axes: _Axes, roofline: Roofline) -> None:
     drawing.line([begin, corner], "second", width=2.5)
     drawing.line([corner, end], "first", width=2.5)
     drawing.text((end[0], end[1] - 9), f"arithmetic {_short(peak)}/s", "first", anchor="end")
-    # Right of the slope, at its foot, where no phase comes near.
+    # Above the slope's end, where neither it nor a phase comes.
     words = f"memory {roofline.read_bytes_per_s / 1e9:,.1f} GB/s"
-    drawing.text((begin[0] + 16, begin[1] - 4), words, "second")
+    drawing.text((LEFT + 6, corner[1] - 9), words, "second")
 
 
 def _draw_phase(drawing: Drawing, axes: _Axes, phase: Phase) -> None:

@@ -248,7 +248,8 @@ class Page:
         """What this machine is, and how fast; the first time it is measured."""
         sheet = self.this_machine
         opened = self.looking.click(sheet.open, None, sheet.outputs, **ACTING)
-        opened.success(sheet.look_once, None, sheet.content, **ACTING)
+        looked = opened.success(sheet.look_once, None, sheet.content, **ACTING)
+        looked.failure(sheet.say_nothing, None, sheet.doing, **ACTING)
         sheet.close.click(sheet.shut, None, sheet.sheet, **ACTING)
         for button, say, do in (
             (sheet.again, sheet.say_measuring, sheet.look_again),

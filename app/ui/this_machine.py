@@ -144,7 +144,7 @@ def pictures(roofline: Roofline) -> str:
         f'<img class="{theme.value}" alt="{show_verbatim(words)}" src="{_data(roofline, theme)}">'
         for theme in (Theme.LIGHT, Theme.DARK)
     )
-    return f'<div class="picture">{images}</div>'
+    return f'<div class="picture" tabindex="0">{images}</div>'
 
 
 def _data(roofline: Roofline, theme: Theme) -> str:

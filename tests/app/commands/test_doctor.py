@@ -10,6 +10,8 @@ from app.amounts import bytes_in_words
 from app.commands.carry_out import carry_out
 from app.commands.options import Options
 from app.machine import examination
+from app.machine.storage import MemoryFacts
+from app.models.local import model_facts
 from app.services import Services
 from engine.backends.llama_cpp import matrix_product
 from engine.errors import HomeError, UsageError
@@ -257,3 +259,21 @@ async def test_a_self_test_has_a_verdict_for_each_part(services: FakeModelServic
     assert not verdicts["form"] and not verdicts["remember"] and not result["ok"]
     out = (await examine(services, self_test=True)).out
     assert "Self-test" in out and "NOT  form" in out
+
+
+@pytest.mark.parametrize(
+    ("spare", "words"),
+    [
+        (3000 * 23_040, "a context of at most 2,816 tokens in the settings"),
+        (-1, "a smaller model: this one does not fit with any context"),
+    ],
+)
+async def test_too_little_memory_has_a_remedy_that_would_do(
+    services: FakeModelServices, monkeypatch: pytest.MonkeyPatch, spare: int, words: str
+) -> None:
+    facts = model_facts(services.model_path, 8192)
+    free = facts.memory_bytes - 8192 * facts.kv_bytes_per_token + spare
+    short = MemoryFacts(total=2 * free, available=free, swap_total=0, swap_used=0)
+    monkeypatch.setattr(examination, "look_at_memory", lambda: short)
+    memory = check((await examine(services, json=True)).json(), "memory")
+    assert not memory["ok"] and words in memory["remedy"]
