@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from app.bench.benches import BENCHES, measure
+from app.commands import quantize
 from app.commands.carry_out import COMMANDS, carry_out
 from app.commands.console import Terminal
 from app.commands.options import Options
@@ -57,6 +58,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             from app.launcher import launch
 
             return launch(given[1:])
+        if given[:2] == ["models", "quantize"]:
+            parser = Parser(prog="inglenook models quantize", description=quantize.SUMMARY)
+            return quantize.run(given[2:], parser)
         parsed = make_parser().parse_args(given)
         if parsed.command == "run":
             return run_app(parsed)
@@ -229,10 +233,7 @@ def make_parser() -> Parser:
     add_models(commands.add_parser("models", help="the models on this machine"))
     commands.add_parser("bench", help="one of our benchmarks", add_help=False)
     commands.add_parser("eval", help="quality measured on data", add_help=False)
-    doctor = commands.add_parser("doctor", help="what this machine is and what is wrong with it")
-    add_json(doctor)
-    doctor.add_argument("--model", metavar="M", help="the model to look at")
-    doctor.add_argument("--repair", action="store_true", help="remove what is damaged in the cache")
+    add_doctor(commands.add_parser("doctor", help="what this machine is and what is wrong with it"))
     return parser
 
 
@@ -355,6 +356,25 @@ def add_models(parser: argparse.ArgumentParser) -> None:
     info = actions.add_parser("info", help="what a model is and what it needs")
     info.add_argument("text", nargs="?", default="", metavar="MODEL")
     add_json(info)
+    actions.add_parser("quantize", help=quantize.SUMMARY, add_help=False)
+
+
+def add_doctor(parser: argparse.ArgumentParser) -> None:
+    add_json(parser)
+    parser.add_argument("--model", metavar="M", help="the model to look at")
+    parser.add_argument("--repair", action="store_true", help="remove what is damaged in the cache")
+    parser.add_argument(
+        "--again", action="store_true", help="measure the rates of this machine anew"
+    )
+    parser.add_argument(
+        "--self-test", action="store_true", help="try in ten seconds what the app promises"
+    )
+    parser.add_argument(
+        "--report", action="store_true", help="a text to send, without names, keys and chats"
+    )
+    parser.add_argument(
+        "--picture", dest="file", metavar="FILE", help="draw measured beside possible, as SVG"
+    )
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:

@@ -28,6 +28,7 @@ from app.history.conversations import Conversations
 from app.history.database import Database
 from app.history.programs import Programs
 from app.launch.start_facts import StartFacts
+from app.machine.this_machine import ThisMachine
 from app.memory import Memory, memory_of
 from app.models.local import LocalModel, find_model
 from app.models.starter import starter_model
@@ -127,6 +128,10 @@ class Services:
     def _recommended(self) -> Mapping[str, str]:
         model = self.loaded_model
         return {} if model is None else model.loaded.info.sampling
+
+    @cached_property
+    def machine(self) -> ThisMachine:
+        return ThisMachine(self)
 
     @cached_property
     def forms(self) -> Forms:

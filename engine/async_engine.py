@@ -238,6 +238,10 @@ class AsyncEngine:
         again."""
         await self._ask(lambda engine: engine.forget_all())
 
+    async def set_aside(self) -> None:
+        """Let the conversations that are not being answered leave the cells for the store."""
+        await self._ask(lambda engine: engine.set_aside())
+
     async def limit_kv(self, ram_bytes: int | None, disk_bytes: int) -> None:
         """Change the budgets of KV outside the cells, in bytes; they hold from now on."""
         await self._ask(lambda engine: engine.limit_kv(ram_bytes, disk_bytes))

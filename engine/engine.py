@@ -185,6 +185,10 @@ class Engine:
         """Why KV cannot be kept on the disk, for the user."""
         self._seats.store.note(notice)
 
+    def set_aside(self) -> None:
+        """Let the conversations that are not being answered leave the cells for the store."""
+        self._seats.evict_idle()
+
     def kv_usage(self) -> KVUsage:
         return self._seats.store.usage()
 

@@ -24,6 +24,7 @@ from app.settings import Settings
 from engine.errors import PromptTooLong, UsageError
 from engine.metrics import Timings
 from engine.sampling_params import SamplingParams
+from tests.fakes_machine import FakeMachine
 from tests.fakes_model import FakeEngine, fake_chat_model
 
 TIMINGS = Timings(
@@ -204,6 +205,7 @@ class FakeServices:
         self.used: list[Path] = []
         self.memory = None
         self.start_facts = StartFacts()
+        self.machine = FakeMachine()
         self.settings = Settings(default_system_prompt="You are a helpful assistant.")
         self.model_name = "SmolLM2 135M Instruct"
         self.is_starter_model = True

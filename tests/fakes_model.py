@@ -206,6 +206,9 @@ class FakeEngine:
     async def limit_kv(self, ram_bytes: int | None, disk_bytes: int) -> None:
         self.ram_budget = 10**9 if ram_bytes is None else ram_bytes
 
+    async def set_aside(self) -> None:
+        pass
+
     async def forget_all(self) -> None:
         self.held.clear()
 

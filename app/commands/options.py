@@ -31,6 +31,9 @@ class Options:
     copy: bool = False
     available: bool = False
     quantization: str = ""
+    again: bool = False
+    self_test: bool = False
+    report: bool = False
     reproducible: bool = True
     preset: str = ""
     grammar_kind: str = ""

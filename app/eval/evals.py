@@ -3,5 +3,6 @@
 from collections.abc import Mapping
 
 EVALS: Mapping[str, str] = {
+    "quant": "what fewer bits cost: perplexity and divergence, size and speed; weights and KV",
     "guided": "JSON Schemas: what is refused, wrongly accepted, wrongly rejected, and how fast",
 }

@@ -17,6 +17,7 @@ from app.ui.saw import SawPanel
 from app.ui.settings import SettingsPanel
 from app.ui.sidebar import Header, Sidebar
 from app.ui.start_note import StartNote
+from app.ui.this_machine import ThisMachinePanel
 from engine.errors import NotFound
 
 STATIC = Path(__file__).parent / "static"
@@ -32,6 +33,7 @@ SHEETS = (
     "versions",
     "start_note",
     "models",
+    "this_machine",
 )
 """Each a style, a script, or both."""
 
@@ -78,6 +80,7 @@ def build(services: Services) -> gr.Blocks:
         page.chooses()
         page.keeps()
         page.looks()
+        page.looks_at_the_machine()
         page.chooses_forms()
         page.presets()
         page.looks_ahead()
@@ -113,11 +116,13 @@ class Page:
         with gr.Sidebar(width=320, position="right", open=False, elem_id="right") as self.right:
             self.settings = SettingsPanel(services)
             self.machine = MachinePanel(services)
+            self.looking = gr.Button("This machine", size="sm", elem_id="machine_open")
         with gr.Column(elem_id="middle", scale=1):
             StartNote(services.start_facts)
             self.header = Header(services)
             self.chat = Chat(services, self.settings)
         self.saw = SawPanel(services)
+        self.this_machine = ThisMachinePanel(services)
         self.forms = FormDialog(services, self.chat.answer_as)
         self.opening = [
             self.conversation,
@@ -242,6 +247,21 @@ class Page:
         saw = self.saw
         saw.asked.change(saw.open, saw.asked, saw.outputs, **ACTING)
         saw.close.click(saw.shut, None, [*saw.outputs, saw.asked], **ACTING)
+
+    def looks_at_the_machine(self) -> None:
+        """What this machine is, and how fast; the first time it is measured."""
+        sheet = self.this_machine
+        opened = self.looking.click(sheet.open, None, sheet.outputs, **ACTING)
+        looked = opened.success(sheet.look_once, None, sheet.content, **ACTING)
+        looked.failure(sheet.say_nothing, None, sheet.doing, **ACTING)
+        sheet.close.click(sheet.shut, None, sheet.sheet, **ACTING)
+        for button, say, do in (
+            (sheet.again, sheet.say_measuring, sheet.look_again),
+            (sheet.test, sheet.say_testing, sheet.try_out),
+        ):
+            begun = button.click(say, None, sheet.doing, **ACTING)
+            done = begun.success(do, None, sheet.content, **ACTING)
+            done.failure(sheet.say_nothing, None, sheet.doing, **ACTING)
 
     def chooses_forms(self) -> None:
         """In which form the next answers come."""

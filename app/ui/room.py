@@ -12,6 +12,8 @@ from app.chat.sight import Beginning, Fill, Sight
 from app.history.conversations import Conversations
 from app.history.database import Database
 from app.launch.start_facts import StartFacts
+from app.machine.check import Check
+from app.machine.findings import Findings
 from app.memory import Memory
 from app.models.local import LocalModel
 from app.presets.store import Presets
@@ -76,6 +78,18 @@ class Prospects(Protocol):
     ) -> Prospect: ...
 
 
+class Machine(Protocol):
+    """The machine that the app runs on, as it was looked at."""
+
+    @property
+    def findings(self) -> Findings | None: ...
+    @property
+    def trials(self) -> Sequence[Check] | None: ...
+    async def look(self, *, is_repair: bool = False, is_again: bool = False) -> Findings: ...
+    async def try_out(self) -> Sequence[Check]: ...
+    def report(self) -> str: ...
+
+
 class Services(Protocol):
     """The part of the app's services that the page uses."""
 
@@ -97,6 +111,8 @@ class Services(Protocol):
     def settings(self) -> Settings: ...
     @property
     def start_facts(self) -> StartFacts: ...
+    @property
+    def machine(self) -> Machine: ...
     @property
     def memory(self) -> Memory | None: ...
     @property

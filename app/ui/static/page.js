@@ -69,6 +69,7 @@
   const ROLES = {
     "#saw": ["dialog", "What the model saw"],
     "#form_dialog": ["dialog", "How the next answers come"],
+    "#this_machine": ["dialog", "This machine"],
     "#overflow": ["alertdialog", "The context is full"],
   };
   const nameControls = () => {
@@ -112,6 +113,7 @@
   // ---- sheets over the page: the focus goes in and stays there, and comes back to what opened them
   const SHEETS = [
     { part: "#saw", first: "#saw_close", opener: () => opener },
+    { part: "#this_machine", first: "#machine_close", opener: () => find("#machine_open") },
     { part: "#form_dialog", first: "#form_way input:checked", opener: () => find("#answer_as") },
   ];
   const moveFocus = () => {
@@ -191,6 +193,7 @@
     // The key ends a composition of letters, or closes a list of choices.
     if (event.isComposing || event.target.ariaExpanded === "true" || find("dialog[open]")) return;
     if (isShown(find("#saw"))) find("#saw_close")?.click();
+    else if (isShown(find("#this_machine"))) find("#machine_close")?.click();
     else if (isShown(find("#form_cancel"))) find("#form_cancel").click();
     else if (isShown(find("#overflow_cancel"))) find("#overflow_cancel").click();
     else if (!closeSettings()) stop();

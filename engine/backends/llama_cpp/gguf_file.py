@@ -18,7 +18,7 @@ REMEDY: Final = "choose another model file or bring it again."
 
 _MAGIC = b"GGUF"
 _STRING, _ARRAY = 8, 9
-_FORMATS = {
+FORMATS = {
     0: "B",
     1: "b",
     2: "H",
@@ -99,7 +99,7 @@ def _read_facts(data: mmap.mmap) -> _Facts:
     (num_entries,) = unpack_from("<Q", data, 16)
     position = 24
     for _ in range(num_entries):
-        key, position = _read_string(data, position)
+        key, position = read_string(data, position)
         (kind,) = unpack_from("<I", data, position)
         position += 4
         if kind == _ARRAY:
@@ -110,15 +110,15 @@ def _read_facts(data: mmap.mmap) -> _Facts:
                 if key == b"tokenizer.ggml.tokens":
                     facts.words = words
             else:
-                position += calcsize(_FORMATS[kind]) * count
+                position += calcsize(FORMATS[kind]) * count
         elif kind == _STRING:
-            value, position = _read_string(data, position)
+            value, position = read_string(data, position)
             if key == b"tokenizer.ggml.model":
                 facts.tokenizer = value
         else:
             if key.endswith(b".block_count"):
-                (facts.num_layers,) = unpack_from("<" + _FORMATS[kind], data, position)
-            position += calcsize(_FORMATS[kind])
+                (facts.num_layers,) = unpack_from("<" + FORMATS[kind], data, position)
+            position += calcsize(FORMATS[kind])
         if facts.is_complete:
             break
     return facts
@@ -128,12 +128,12 @@ def _read_words(data: mmap.mmap, position: int, count: int) -> tuple[list[bytes]
     """As llama.cpp sees them: a word ends at a NUL, and an empty one gets a name."""
     words = []
     for index in range(count):
-        word, position = _read_string(data, position)
+        word, position = read_string(data, position)
         words.append(word.partition(b"\0")[0] or b"[EMPTY_%d]" % index)
     return words, position
 
 
-def _read_string(data: mmap.mmap, position: int) -> tuple[bytes, int]:
+def read_string(data: mmap.mmap, position: int) -> tuple[bytes, int]:
     (length,) = unpack_from("<Q", data, position)
     start = position + 8
     end = start + length

@@ -6,17 +6,43 @@ from typing import Final, Literal
 from engine.backends.llama_cpp.library import bindings
 from engine.errors import InvalidParams
 
-KVType = Literal["f16", "q8_0"]
+KVType = Literal["f16", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0"]
+"""A model is held in the first two; the others are for measuring what they would cost."""
 
 GGML_TYPES: Final[dict[KVType, int]] = {
     "f16": bindings.GGML_TYPE_F16,
     "q8_0": bindings.GGML_TYPE_Q8_0,
+    "q5_1": bindings.GGML_TYPE_Q5_1,
+    "q5_0": bindings.GGML_TYPE_Q5_0,
+    "q4_1": bindings.GGML_TYPE_Q4_1,
+    "q4_0": bindings.GGML_TYPE_Q4_0,
 }
 _BLOCK_NUMBERS = 32
-# A block of q8_0 is a scale of two bytes and one byte for each number.
-_BLOCK_BYTES: Final[dict[KVType, int]] = {"f16": 64, "q8_0": 34}
+# A block is a scale of two bytes, in some types an offset of two more, and the bits of each number.
+_BLOCK_BYTES: Final[dict[KVType, int]] = {
+    "f16": 64,
+    "q8_0": 34,
+    "q5_1": 24,
+    "q5_0": 22,
+    "q4_1": 20,
+    "q4_0": 18,
+}
 HEAVY_BYTES = 64 * 1024
 """What is heavier for each token in f16 is kept in q8_0, unless the user chose."""
+
+
+@dataclass(frozen=True, slots=True)
+class KVDimensions:
+    """Of one token: in each layer, each KV head has `key_size` and `value_size` numbers."""
+
+    num_layers: int
+    num_heads: int
+    key_size: int
+    value_size: int
+
+    @property
+    def num_numbers(self) -> int:
+        return self.num_layers * self.num_heads * (self.key_size + self.value_size)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ import ctypes
 import logging
 import os
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ os.environ.setdefault("GGML_NO_BACKTRACE", "1")
 
 import llama_cpp.llama_cpp as bindings  # noqa: E402
 
-__all__ = ["ModelHandle", "bindings", "build_name", "collected_log"]
+__all__ = ["ModelHandle", "bindings", "build_name", "collected_log", "heard_log"]
 
 logger = logging.getLogger(__name__)
 
@@ -30,7 +30,12 @@ _WARN, _ERROR, _CONTINUED = 3, 4, 5
 _recent_lines: deque[str] = deque(maxlen=64)
 
 
+_listeners: list[Callable[[str], None]] = []
+
+
 def _on_log(level: int, message: bytes, _user_data: Any) -> None:
+    for listener in _listeners:
+        listener(message.decode("utf-8", "replace"))
     if level in (_WARN, _ERROR):
         line = message.decode("utf-8", "replace").rstrip()
         _recent_lines.append(line)
@@ -75,6 +80,16 @@ def build_name() -> tuple[str, str, str]:
     texts = (bindings.llama_version(), commit(), bindings.llama_print_system_info())
     version, hash_, processor = (text.decode("utf-8", "replace") for text in texts)
     return version, hash_, processor
+
+
+@contextmanager
+def heard_log(listener: Callable[[str], None]) -> Iterator[None]:
+    """All that the library logs inside the block goes to `listener`, in whatever thread it is."""
+    _listeners.append(listener)
+    try:
+        yield
+    finally:
+        _listeners.remove(listener)
 
 
 @contextmanager

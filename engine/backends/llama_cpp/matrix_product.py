@@ -15,25 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.backends.llama_cpp.library import bindings
+from engine.backends.llama_cpp.weights import BLOCKS
 from engine.errors import InvalidParams, OutOfMemory
 
-TYPES: Final[dict[str, int]] = {
-    "F32": 0,
-    "F16": 1,
-    "Q4_0": 2,
-    "Q4_1": 3,
-    "Q5_0": 6,
-    "Q5_1": 7,
-    "Q8_0": 8,
-    "Q2_K": 10,
-    "Q3_K": 11,
-    "Q4_K": 12,
-    "Q5_K": 13,
-    "Q6_K": 14,
-    "IQ4_NL": 20,
-    "IQ4_XS": 23,
-    "BF16": 30,
-}
+TYPES: Final[dict[str, int]] = {name: number for number, (name, *_) in BLOCKS.items()}
 """The types of weights that can be measured, by the numbers that GGUF gives them."""
 
 WIDTH = 2048

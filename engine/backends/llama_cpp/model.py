@@ -10,7 +10,7 @@ from engine.backends.base import ModelInfo
 from engine.backends.llama_cpp.chat_file import check_chat_file, num_file_bytes
 from engine.backends.llama_cpp.gguf_file import REMEDY
 from engine.backends.llama_cpp.gguf_shape import shape_of
-from engine.backends.llama_cpp.kv_type import KVShape, KVType
+from engine.backends.llama_cpp.kv_type import KVDimensions, KVShape, KVType
 from engine.backends.llama_cpp.library import ModelHandle, bindings, collected_log
 from engine.backends.llama_cpp.model_shape import ContextShape, ModelShape
 from engine.backends.llama_cpp.split_file import model_name
@@ -116,18 +116,26 @@ class LlamaModel:
         return int(found) if found.isdecimal() else 4 * self.width
 
     @property
-    def kv_shape(self) -> KVShape:
-        layers = bindings.llama_model_n_layer(self.pointer)
+    def kv_dimensions(self) -> KVDimensions:
+        """Of its first layer; there are models whose layers differ."""
         num_heads = bindings.llama_model_n_head(self.pointer)
-        # Of the first layer; none there means that it is a recurrent one.
-        heads = bindings.llama_model_n_head_kv(self.pointer) or num_heads
         head_size = self.width // max(1, num_heads)
         prefix = f"{self.architecture}.attention"
-        key = int(self.metadata(f"{prefix}.key_length") or head_size)
-        value = int(self.metadata(f"{prefix}.value_length") or head_size)
+        return KVDimensions(
+            num_layers=int(bindings.llama_model_n_layer(self.pointer)),
+            # None in the first layer means that it is a recurrent one.
+            num_heads=int(bindings.llama_model_n_head_kv(self.pointer) or num_heads),
+            key_size=int(self.metadata(f"{prefix}.key_length") or head_size),
+            value_size=int(self.metadata(f"{prefix}.value_length") or head_size),
+        )
+
+    @property
+    def kv_shape(self) -> KVShape:
+        each = self.kv_dimensions
+        prefix = f"{self.architecture}.attention"
         others = (self.metadata(f"{prefix}.{name}_length_swa") for name in ("key", "value"))
-        sizes = frozenset([key, value, *(int(size) for size in others if size)])
-        return KVShape(layers * heads * (key + value), sizes, is_exact=not self.is_recurrent)
+        sizes = [each.key_size, each.value_size, *(int(size) for size in others if size)]
+        return KVShape(each.num_numbers, frozenset(sizes), is_exact=not self.is_recurrent)
 
     @property
     def context_shape(self) -> ContextShape:

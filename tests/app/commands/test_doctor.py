@@ -7,24 +7,33 @@ from typing import Any
 import pytest
 
 from app.amounts import bytes_in_words
-from app.commands import doctor as doctors
 from app.commands.carry_out import carry_out
 from app.commands.options import Options
+from app.machine import examination
+from app.machine.storage import MemoryFacts
+from app.models.local import model_facts
 from app.services import Services
-from engine.errors import HomeError
+from engine.backends.llama_cpp import matrix_product
+from engine.errors import HomeError, UsageError
 from engine.kv import segment_index
 from engine.kv.disk_folder import DiskFolder
 from engine.kv.segment_file import segment_path
 from tests.app.commands.console import Recorder
 from tests.engine.kv.stored import NAMESPACE, key_of, num_bytes_in, write
+from tests.fakes_machine import RATES
 from tests.fakes_model import FakeModelServices
 
-NAMES = ["machine", "home", "history", "cache", "model", "memory", "answer"]
+NAMES = [
+    *("machine", "processor", "graphics", "rates", "home", "history", "cache"),
+    *("model", "disk", "memory", "answer"),
+]
 
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(doctors, "BANDWIDTH_BYTES", 2**20)
+    """Nothing here is about how fast the machine is."""
+    monkeypatch.setattr(examination, "known_rates", lambda paths, again: RATES)
+    monkeypatch.setattr(matrix_product, "multiply_adds_per_second", lambda name, num_threads: 5e10)
 
 
 async def examine(services: Services, **options: Any) -> Recorder:
@@ -43,7 +52,7 @@ async def test_every_check_is_there_and_a_fault_stops_none(
 ) -> None:
     result = (await examine(services, json=True)).json()
     assert [each["name"] for each in result["checks"]] == NAMES
-    assert result["memory_bandwidth"] > 0
+    assert result["memory_bandwidth"] == RATES.read_bytes_per_s
     assert len(result["predictions"]) > 3
     assert check(result, "answer")["ok"]
     assert check(result, "history")["message"] == "0 conversations, the file is sound"
@@ -173,3 +182,98 @@ async def test_a_person_reads_the_same(services: FakeModelServices) -> None:
     for name in NAMES:
         assert name in out
     assert "NOT  model" in out and "->" in out and "GB/s" in out
+
+
+async def test_what_will_run_is_said_with_what_it_costs(services: FakeModelServices) -> None:
+    result = (await examine(services, json=True)).json()
+    assert result["plan"]["backend"] == "fake" and result["plan"]["threads"] >= 1
+    assert result["kv"]["bytes_per_token"] == 23_040
+    assert result["costs"]["reading"]["num_tokens"] > 8
+    assert result["costs"]["writing"]["processor_seconds"] >= 0
+    assert [each["name"] for each in result["roofline"]["phases"]] == ["writing", "reading"]
+
+
+async def test_the_rates_are_measured_again_when_that_is_asked_for(
+    services: FakeModelServices, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[bool] = []
+
+    def known(paths: Any, again: bool) -> Any:
+        asked.append(again)
+        return RATES
+
+    monkeypatch.setattr(examination, "known_rates", known)
+    await examine(services)
+    await examine(services, again=True)
+    assert asked == [False, True]
+
+
+async def test_a_library_that_ends_the_process_is_not_loaded(
+    services: FakeModelServices, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(examination, "how_the_library_ends", lambda: "an instruction")
+    monkeypatch.setattr(examination, "look_at_processor", lambda: pytest.fail("it was loaded"))
+    result = (await examine(services, json=True)).json()
+    processor = check(result, "processor")
+    assert not processor["ok"] and "make install" in processor["remedy"]
+    for name in ("rates", "model", "answer"):
+        assert not check(result, name)["ok"]
+    assert check(result, "history")["ok"] and result["memory_bandwidth"] > 0
+
+
+async def test_a_picture_is_drawn_into_a_file(services: FakeModelServices, tmp_path: Path) -> None:
+    file = tmp_path / "picture.svg"
+    await examine(services, file=str(file))
+    assert file.read_text().startswith("<svg") and "of what is possible" in file.read_text()
+
+
+async def test_a_picture_without_a_place_or_a_model_is_one_sentence(
+    services: FakeModelServices, tmp_path: Path
+) -> None:
+    with pytest.raises(UsageError, match="choose another place"):
+        await examine(services, file=str(tmp_path))
+    missing = Services(services.paths, "/nowhere/model.gguf")
+    with pytest.raises(UsageError, match="no model could be measured"):
+        await examine(missing, file=str(tmp_path / "picture.svg"))
+    await missing.close()
+
+
+async def test_a_report_has_nothing_of_a_conversation_and_no_secret(
+    services: FakeModelServices,
+) -> None:
+    conversation = await services.conversations.create("A secret garden")
+    await services.conversations.begin_turn(conversation.conversation_id, "Where do roses grow?")
+    key = services.api_key
+    report = (await examine(services, report=True)).out
+    for secret in ("secret garden", "roses", key, str(services.paths.data), str(Path.home())):
+        assert secret not in report
+    assert "1 conversation, the file is sound" in report and "[data]" in report
+
+
+async def test_a_self_test_has_a_verdict_for_each_part(services: FakeModelServices) -> None:
+    result = (await examine(services, json=True, self_test=True)).json()
+    verdicts = {each["name"]: each["ok"] for each in result["self_test"]}
+    assert list(verdicts) == ["store", "write", "read", "form", "remember"]
+    # The fake writes what it likes, and keeps nothing outside its cells.
+    assert verdicts["store"] and verdicts["write"]
+    assert not verdicts["form"] and not verdicts["remember"] and not result["ok"]
+    out = (await examine(services, self_test=True)).out
+    assert "Self-test" in out and "NOT  form" in out
+
+
+@pytest.mark.parametrize(
+    ("spare", "words"),
+    [
+        (3000 * 23_040, "a context of at most 2,816 tokens in the settings"),
+        (-1, "a smaller model: this one does not fit with any context"),
+    ],
+)
+async def test_too_little_memory_has_a_remedy_that_would_do(
+    services: FakeModelServices, monkeypatch: pytest.MonkeyPatch, spare: int, words: str
+) -> None:
+    facts = model_facts(services.model_path, 8192)
+    free = facts.memory_bytes - 8192 * facts.kv_bytes_per_token + spare
+    short = MemoryFacts(total=2 * free, available=free, swap_total=0, swap_used=0)
+    monkeypatch.setattr(examination, "look_at_memory", lambda: short)
+    memory = check((await examine(services, json=True)).json(), "memory")
+    assert not memory["ok"] and words in memory["remedy"]

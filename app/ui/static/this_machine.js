@@ -1,0 +1,27 @@
+// The report on this machine goes to the clipboard, and the button says so.
+(() => {
+  "use strict";
+  const SHOWN_MS = 2500;
+  const find = (selector) => document.querySelector(selector);
+  const copy = async (button) => {
+    const text = find("#machine_report :is(textarea, input)")?.value ?? "";
+    let said = "Nothing to copy yet";
+    if (text) {
+      said = await navigator.clipboard.writeText(text).then(
+        () => "Copied",
+        () => "The browser does not allow it",
+      );
+    }
+    const name = button.textContent;
+    button.textContent = said;
+    button.disabled = true;
+    setTimeout(() => {
+      button.textContent = name;
+      button.disabled = false;
+    }, SHOWN_MS);
+  };
+  addEventListener("click", (event) => {
+    const button = event.target.closest("#machine_copy");
+    if (button) copy(button);
+  });
+})();
