@@ -17,15 +17,17 @@ from typing import NoReturn
 
 from app.api import openai
 from app.launch.link import Doing, Link
+from app.launch.start_facts import StartFacts
 from app.launch.watch import Watch
 from app.owner import HomeLock, OwnerAddress, own_or_find
 from app.paths import Paths
 from app.safe_mode import leave_graphics_card
 from app.services import Services
 from app.web.port import bind
-from engine.errors import HomeError, InglenookError, UsageError
+from engine.errors import HomeBusy, HomeError, InglenookError, UsageError
 
 PATIENCE_S = 60.0
+WAITING = "Waiting for another command of Inglenook to end"
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
@@ -59,8 +61,12 @@ def run(asked: Run) -> int:
         leave_graphics_card()
     paths = Paths.from_environment()
     paths.create()
-    found = own_or_find(paths, PATIENCE_S)
+    found = find(paths, asked.link)
     match found:
+        case OwnerAddress() if asked.link is not None:
+            raise HomeError(
+                f"Another Inglenook works at {found.url}: use that one, or quit it and try again."
+            )
         case OwnerAddress():
             print(f"Inglenook is running already: {found.url}", flush=True)
             if asked.names_models:
@@ -71,6 +77,16 @@ def run(asked: Run) -> int:
             with found:
                 serve_home(paths, found, asked)
     return 0
+
+
+def find(paths: Paths, link: Link | None) -> HomeLock | OwnerAddress:
+    """Own the home, or find who does; a launcher is told what is waited for."""
+    try:
+        return own_or_find(paths, 0)
+    except HomeBusy:
+        if link is not None:
+            link.tell(Doing(waiting=WAITING))
+        return own_or_find(paths, PATIENCE_S)
 
 
 def run_launched(asked: Run) -> int:
@@ -106,7 +122,12 @@ async def serve_app(
     from app.web import commands, launch, server
 
     link = asked.link
-    services = Services(paths, asked.model, asked.draft_model, asked.is_safe)
+    facts = StartFacts(
+        is_safe=asked.is_safe,
+        is_launched=link is not None,
+        crash="" if link is None else link.orders.crash,
+    )
+    services = Services(paths, asked.model, asked.draft_model, facts)
     watch = None if link is None else Watch(services, link)
     watching: asyncio.Task[None] | None = None
     try:
@@ -126,8 +147,7 @@ async def serve_app(
             commands.router(services, address.token),
             launch.router(services, paths, address.token, link),
         ]
-        about = launch.about(services, link)
-        app = server.build(services, address.port, paths.cache, routers, about)
+        app = server.build(services, address.port, paths.cache, routers)
 
         def ready() -> None:
             lock.announce(address)

@@ -25,6 +25,7 @@ from app.chat.sight import Sights
 from app.history.conversations import Conversations
 from app.history.database import Database
 from app.history.programs import Programs
+from app.launch.start_facts import StartFacts
 from app.memory import Memory, memory_of
 from app.models.local import find_model
 from app.models.starter import starter_model
@@ -37,19 +38,25 @@ from engine.errors import HistoryError, InglenookError, ModelNotFound, UsageErro
 
 logger = logging.getLogger(__name__)
 
+AS_USUAL = StartFacts()
+
 
 class Services:
     """Everything of one home. Owned by the event loop of the process that owns the home.
 
     `model` and `draft_model` override the saved choices: a path, a name of `models list`, or empty.
-    `is_safe`: the model is held with little memory and no extras.
+    In safe mode the model is held with little memory and no extras.
     """
 
     def __init__(
-        self, paths: Paths, model: str = "", draft_model: str = "", is_safe: bool = False
+        self,
+        paths: Paths,
+        model: str = "",
+        draft_model: str = "",
+        start_facts: StartFacts = AS_USUAL,
     ) -> None:
         paths.create()
-        self.is_safe = is_safe
+        self.start_facts = start_facts
         self.paths = paths
         self._settings = load_settings(paths.settings)
         self._wanted_model = model
@@ -182,7 +189,7 @@ class Services:
         return await asyncio.to_thread(load_chat_model, self._config)
 
     def _engine_config(self) -> EngineConfig:
-        if self.is_safe:
+        if self.start_facts.is_safe:
             return safe_config(self.settings.engine_config(self.model_path))
         return self.settings.engine_config(
             self.model_path, self.paths.kv if self._keeps_kv else None, self.draft_model_path

@@ -15,6 +15,7 @@ from app.chat.prospect import Likely, Prospect, Step
 from app.chat.sight import Beginning, Sight
 from app.history.conversations import Conversations
 from app.history.database import Database
+from app.launch.start_facts import StartFacts
 from app.presets.store import Presets
 from app.settings import Settings
 from engine.errors import PromptTooLong, UsageError
@@ -195,6 +196,7 @@ class FakeServices:
         self.prospects = FakeProspects()
         self.presets = Presets(folder / "presets.json")
         self.memory = None
+        self.start_facts = StartFacts()
         self.settings = Settings(default_system_prompt="You are a helpful assistant.")
         self.model_name = "SmolLM2 135M Instruct"
         self.is_starter_model = True

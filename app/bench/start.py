@@ -1,7 +1,8 @@
 """How long the app takes from the start of its process to the first event of the chat's queue.
 
 The other side is a process that does nothing but import gradio and load the model, one after the
-other: what no program with these two can do without.
+other: what no program with these two can do without. And the same app under its launcher: when
+something is seen, when it can be used, and how long it takes to be back after a crash.
 """
 
 import argparse
@@ -9,7 +10,7 @@ import http.client
 import json
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import median
 from time import perf_counter
@@ -18,6 +19,7 @@ from urllib.parse import urlsplit
 
 from app.bench.app_process import START_S, AppProcess, environment, new_home
 from app.bench.compare import Bar, Pair, figure_of, interleave, show_pair
+from app.bench.launched import launch_and_crash
 from app.bench.machine import Others, machine
 from app.bench.options import add_effort, add_model
 from app.bench.our_engine import model_of
@@ -25,6 +27,8 @@ from app.bench.report import Report
 from engine.errors import EngineError
 
 BAR = Bar(at_most=1.5)
+SPLASH = Bar(at_most=0.4)
+RETURN = Bar(at_most=1.3)
 COLUMNS = ("part", "seconds", "low", "high", "runs", "bar", "passed")
 SESSION = "inglenookbench"
 
@@ -73,6 +77,7 @@ def run(options: argparse.Namespace) -> Report:
             min_pairs=options.pairs,
             on_pair=show_pair(),
         )
+        launches = [launch_and_crash(options.model, first_event) for _ in range(options.pairs)]
     rows: list[dict[str, Any]] = [
         {"part": name, "seconds": median(values), "runs": len(values)}
         for name, values in parts.items()
@@ -81,6 +86,7 @@ def run(options: argparse.Namespace) -> Report:
     rows += [row(name, [pair.ours[key] for pair in pairs]) for name, key in served]
     rows.append(row("gradio and model alone", [pair.theirs["first_event"] for pair in pairs]))
     rows.append(verdict(pairs) | {"ratio": figures["ratio"].median})
+    rows += launched_rows(launches)
     notes = [
         "The single parts are processes of their own; the app imports its page while it loads.",
         f"Others and the children kept {others.cores:.2f} cores busy.",
@@ -104,6 +110,17 @@ def verdict(pairs: list[Pair[Started]]) -> dict[str, Any]:
     more = [pair.ours["first_event"] - pair.theirs["first_event"] for pair in pairs]
     found = row("app minus the two alone", more)
     return found | {"bar": str(BAR), "passed": BAR.is_met_by(found["high"])}
+
+
+def launched_rows(launches: Sequence[Mapping[str, float]]) -> list[dict[str, Any]]:
+    """Seconds of the splash, of a start and of a return, and the share of the last two."""
+    splash = row("launched: something is seen", [each["splash"] for each in launches])
+    usable = row("launched: first event", [each["usable"] for each in launches])
+    back = row("after a crash: first event", [each["back"] for each in launches])
+    share = row("return over start (a share)", [each["back"] / each["usable"] for each in launches])
+    splash |= {"bar": str(SPLASH), "passed": SPLASH.is_met_by(splash["high"])}
+    share |= {"bar": str(RETURN), "passed": RETURN.is_met_by(share["high"])}
+    return [splash, usable, back, share]
 
 
 def alone(code: str, model: Path) -> float:

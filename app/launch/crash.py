@@ -63,7 +63,8 @@ class Suspect(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Crash:
-    """`cause` is a sentence without its end; `lines` are what the log tells about it."""
+    """`cause` is a sentence without its end; `lines` are what the log tells about it; `when` is a
+    date and a time."""
 
     signal: str
     cause: str
@@ -74,7 +75,8 @@ class Crash:
 
     @property
     def sentence(self) -> str:
-        return f"{self.cause}."
+        clock = self.when[11:16]
+        return f"{self.cause}, at {clock}." if clock else f"{self.cause}."
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)

@@ -95,7 +95,7 @@ class Launcher:
         self._next: Start | None = None
         """What is started when the app has ended; None: nothing."""
         self._is_quitting = False
-        self._is_safe = options.is_safe
+        self._now = Start(is_safe=options.is_safe)
         self._crash: Crash | None = None
         self._status = Status()
         if problem:
@@ -108,7 +108,9 @@ class Launcher:
             self.ask,
             lambda: crash_report(paths),
         )
-        self._window = Window(self.address.url, paths.browser, own_command(), say)
+        self._window = Window(
+            self.address.url, paths.browser, own_command(), say, was_seen=self._was_seen
+        )
 
     def ask(self, wish: Wish) -> None:
         self._inbox.put(wish)
@@ -125,7 +127,7 @@ class Launcher:
         if self._options.opens_window:
             self._window.open()
         if self._status.problem is None:
-            self._start(Start(is_safe=self._is_safe))
+            self._start(self._now)
         else:
             self._say(self._status.problem.sentence)
         while not self._is_over():
@@ -140,6 +142,10 @@ class Launcher:
                     self._grant(wish)
         return self._close()
 
+    def _was_seen(self) -> bool:
+        """Whether a window has fetched the page; an app that answers does not tell."""
+        return self._splash.was_seen or not self._splash.is_open
+
     def _is_over(self) -> bool:
         return self._is_quitting and self._child is None
 
@@ -150,7 +156,7 @@ class Launcher:
             return None
 
     def _start(self, start: Start) -> None:
-        self._is_safe = start.is_safe
+        self._now = start
         self._status = Status(is_safe=start.is_safe, crash=start.crash)
         self._splash.open()
         command = self._options.app_command(start)
@@ -183,7 +189,9 @@ class Launcher:
                 self._is_quitting = True
                 self._end_child(None)
             case Wish.RESTART:
-                self._begin_again(Start())
+                # Of an app that runs: as usual again. Of one that does not: what was tried before.
+                usual = Start() if self._child else replace(self._now, crash="")
+                self._begin_again(usual)
             case Wish.SAFE:
                 self._begin_again(Start(is_safe=True, model=self._safe_model()))
             case Wish.SHOW:
@@ -208,7 +216,7 @@ class Launcher:
     def _follow(self, end: End) -> None:
         self._child = None
         # From here on it is the launcher that answers.
-        self._status = Status(is_safe=self._is_safe, is_over=self._is_quitting)
+        self._status = Status(is_safe=self._now.is_safe, is_over=self._is_quitting)
         self._splash.open()
         if self._is_quitting:
             return
@@ -225,8 +233,7 @@ class Launcher:
                 self._say(sentence)
             case StartAgain(crash):
                 self._keep(crash)
-                model = STARTER if self._is_safe and self._safe_model() else ""
-                self._start(Start(is_safe=self._is_safe, model=model, crash=crash.sentence))
+                self._start(replace(self._now, crash=crash.sentence))
             case Offer(crash):
                 self._keep(crash)
                 safe = SAFE_STARTER_WORDS if self._safe_model() else SAFE_WORDS

@@ -48,6 +48,10 @@ class Splash:
         """Whether a browser has fetched the page."""
         return self._server.was_seen
 
+    @property
+    def is_open(self) -> bool:
+        return self._thread is not None
+
     def open(self) -> None:
         """Answer. Harmless while it does."""
         if self._thread is None:

@@ -5,7 +5,7 @@
     browser    the browser that the system opens links with
     nothing    then the address is said
 
-Each is tried in its turn; one that ends at once with a failure was none.
+Each is tried in its turn; one that ends at once with a failure, or shows nothing, was none.
 """
 
 import importlib
@@ -121,6 +121,7 @@ class Window:
         say: Callable[[str], None],
         system: System | None = None,
         settled_s: float = SETTLED_S,
+        was_seen: Callable[[], bool] = lambda: True,
     ) -> None:
         self.url = url
         self._profile = profile
@@ -128,6 +129,7 @@ class Window:
         self._say = say
         self._system = system or System()
         self._settled_s = settled_s
+        self._was_seen = was_seen
 
     def open(self) -> None:
         """In a thread: the first way that works may have to be found by trying."""
@@ -160,7 +162,12 @@ class Window:
             # One that is open already takes the address over and ends well.
             return process.wait(self._settled_s) == 0
         except subprocess.TimeoutExpired:
-            return True
+            if self._was_seen():
+                return True
+        # A window that stays empty.
+        process.kill()
+        process.wait()
+        return False
 
     def _open_link(self) -> bool:
         try:

@@ -16,6 +16,7 @@ from app.ui.sampling import catalogue
 from app.ui.saw import SawPanel
 from app.ui.settings import SettingsPanel
 from app.ui.sidebar import Header, Sidebar
+from app.ui.start_note import StartNote
 from engine.errors import NotFound
 
 STATIC = Path(__file__).parent / "static"
@@ -29,6 +30,7 @@ SHEETS = (
     "prospect",
     "sure",
     "versions",
+    "start_note",
 )
 """Each a style, a script, or both."""
 
@@ -111,6 +113,7 @@ class Page:
             self.settings = SettingsPanel(services)
             self.machine = MachinePanel(services)
         with gr.Column(elem_id="middle", scale=1):
+            StartNote(services.start_facts)
             self.header = Header(services)
             self.chat = Chat(services, self.settings)
         self.saw = SawPanel(services)

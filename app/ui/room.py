@@ -10,6 +10,7 @@ from app.chat.prospect import Prospect
 from app.chat.sight import Beginning, Fill, Sight
 from app.history.conversations import Conversations
 from app.history.database import Database
+from app.launch.start_facts import StartFacts
 from app.memory import Memory
 from app.presets.store import Presets
 from app.settings import Settings
@@ -89,6 +90,8 @@ class Services(Protocol):
     def presets(self) -> Presets: ...
     @property
     def settings(self) -> Settings: ...
+    @property
+    def start_facts(self) -> StartFacts: ...
     @property
     def memory(self) -> Memory | None: ...
     @property

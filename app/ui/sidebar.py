@@ -46,6 +46,7 @@ class Sidebar:
         )
         self.nothing = gr.Markdown("", visible=False, elem_id="nothing_found")
         gr.Button("Light or dark", size="sm", elem_id="theme_toggle")
+        gr.Button("Quit Inglenook", size="sm", elem_id="quit_app")
 
     @told
     async def refresh(self, query: str, conversation_id: str | None) -> tuple[Any, Any]:

@@ -4,7 +4,7 @@ Only the page reaches what ends the app: the guard asks for its Origin.
 """
 
 import hmac
-from typing import Any
+from collections.abc import Callable
 
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse, PlainTextResponse
@@ -16,23 +16,19 @@ from app.launch.report import crash_report
 from app.launch.wish import Wish
 from app.owner import TOKEN_HEADER
 from app.paths import Paths
-from app.safe_mode import WORDS
 from app.services import Services
 
 BUSY = 409
 NO_LAUNCHER = "This Inglenook was started in a terminal: end it there, and start it again."
 
 
-def about(services: Services, link: Link | None) -> dict[str, Any]:
-    """For the page's script: why the app was started again, and whether it is in safe mode."""
-    return {
-        "crash": "" if link is None else link.orders.crash,
-        "safe": WORDS if services.is_safe else "",
-        "is_launched": link is not None,
-    }
-
-
-def router(services: Services, paths: Paths, token: str, link: Link | None) -> APIRouter:
+def router(
+    services: Services,
+    paths: Paths,
+    token: str,
+    link: Link | None,
+    end: Callable[[], None] = end_this_process,
+) -> APIRouter:
     routes = APIRouter(prefix="/_app")
 
     @routes.post("/quit")
@@ -46,7 +42,7 @@ def router(services: Services, paths: Paths, token: str, link: Link | None) -> A
             sentence = f"{answers} {verb} being written. What is written so far will be kept."
             return JSONResponse({"writing": sentence}, BUSY)
         if link is None:
-            end_this_process()
+            end()
         else:
             link.ask(Wish.QUIT)
         return JSONResponse({"wish": Wish.QUIT.value})

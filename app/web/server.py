@@ -6,9 +6,8 @@ import logging
 import secrets
 import signal
 import socket
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
-from typing import Any
 
 import uvicorn
 from fastapi import APIRouter, FastAPI
@@ -25,15 +24,8 @@ GRACE_S = 1
 """How long open streams may go on after the server was told to end."""
 
 
-def build(
-    services: Services,
-    port: int,
-    cache: Path,
-    routers: Sequence[APIRouter] = (),
-    about: Mapping[str, Any] | None = None,
-) -> FastAPI:
-    """The app without its guard. `routers` come first, the page takes the rest. `about` is what
-    the page's script is told besides whether the app is there."""
+def build(services: Services, port: int, cache: Path, routers: Sequence[APIRouter] = ()) -> FastAPI:
+    """The app without its guard. `routers` come first, the page takes the rest."""
     environment.prepare(cache)
     # Gradio reads the environment at import, so it is imported here and not above.
     import gradio as gr
@@ -44,9 +36,9 @@ def build(
     instance = secrets.token_hex(8)
 
     @app.get("/_app/state")
-    async def state() -> dict[str, Any]:
+    async def state() -> dict[str, str]:
         """Whether the app is there, and whether it is still the same one."""
-        return {"instance": instance, **(about or {})}
+        return {"instance": instance}
 
     own = (
         answers_router(services.conversations),

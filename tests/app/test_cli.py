@@ -17,6 +17,7 @@ from app.history.conversations import Conversations
 from app.history.database import Database
 from app.owner import HomeLock
 from app.paths import Paths
+from app.run import Run
 from app.version import VERSION
 from engine.errors import HomeError, UsageError
 
@@ -288,16 +289,16 @@ def test_a_home_that_is_held_and_does_not_answer_is_one_sentence(
 
 
 def test_without_a_command_the_app_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[tuple[object, ...]] = []
+    asked: list[Run] = []
 
-    def run(*arguments: object) -> int:
-        asked.append(arguments)
+    def run(one: Run) -> int:
+        asked.append(one)
         raise HomeError("Not today.")
 
     monkeypatch.setattr("app.run.run", run)
     assert main([]) == 1
-    assert main(["--no-open", "--port", "8000"]) == 1
-    assert asked == [("127.0.0.1", None, "", True, ""), ("127.0.0.1", 8000, "", False, "")]
+    assert main(["--no-open", "--port", "8000", "--safe"]) == 1
+    assert asked == [Run(), Run(port=8000, opens_browser=False, is_safe=True)]
 
 
 def test_help_is_no_failure(capsys: pytest.CaptureFixture[str]) -> None:

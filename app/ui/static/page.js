@@ -260,20 +260,28 @@
     }
     if (banner.textContent !== sentence) banner.textContent = sentence;
   };
+  const CLOSED =
+    "Inglenook was closed. What was said is kept: start it again, and this page goes on by itself.";
+  // The launcher answers while the app does not; what it has to ask stands on its own page.
+  const waitFor = (state) => {
+    if (state.problem) return location.reload();
+    const cause = state.starting?.crash ?? "";
+    say(state.closed ? CLOSED : `${cause} Inglenook is starting again; this page goes on by itself.`.trim());
+    setTimeout(look, 300);
+  };
   const look = async () => {
     try {
       const reply = await fetch("/_app/state", { cache: "no-store" });
       if (!reply.ok) throw new Error(String(reply.status));
       const state = await reply.json();
+      if (!state.instance) return waitFor(state);
       if (instance && instance !== state.instance) location.reload();
       instance = state.instance;
       misses = 0;
       say("");
     } catch {
       misses += 1;
-      if (misses >= 2) {
-        say("Inglenook was closed. What was said is kept: start it again, and this page goes on by itself.");
-      }
+      if (misses >= 2) say(CLOSED);
     }
     setTimeout(look, misses ? 1000 : 3000);
   };

@@ -1,0 +1,71 @@
+// Quitting, starting again, and the report: what the page asks of the launcher.
+(() => {
+  "use strict";
+  const find = (selector) => document.querySelector(selector);
+  const post = (path) => fetch(path, { method: "POST" });
+
+  // ---- a question over the page; the browser keeps the focus inside and closes it with Escape
+  const ask = (sentence, yes, no) =>
+    new Promise((answer) => {
+      const sheet = document.createElement("dialog");
+      sheet.id = "question";
+      const words = document.createElement("p");
+      words.textContent = sentence;
+      const choice = (text, value, kind) => {
+        const button = document.createElement("button");
+        button.textContent = text;
+        button.className = kind;
+        button.addEventListener("click", () => sheet.close(value));
+        return button;
+      };
+      const row = document.createElement("div");
+      row.append(choice(no, "", ""), choice(yes, "yes", "first"));
+      sheet.append(words, row);
+      sheet.addEventListener("close", () => {
+        answer(sheet.returnValue === "yes");
+        sheet.remove();
+      });
+      document.body.append(sheet);
+      sheet.showModal();
+    });
+  const show = (sentence) => find("#start_words")?.replaceChildren(sentence);
+
+  const quit = async () => {
+    const reply = await post("/_app/quit");
+    if (reply.status !== 409) return;
+    const { writing } = await reply.json();
+    if (await ask(writing, "Quit anyway", "Go on writing")) await post("/_app/quit?anyway=1");
+  };
+  const copyReport = async () => {
+    const text = await (await fetch("/_app/report", { cache: "no-store" })).text();
+    await navigator.clipboard.writeText(text);
+    find("#copy_report").textContent = "Copied";
+  };
+
+  // ---- a note that was read stays away in this tab; its words have the moment in them
+  const SEEN = "inglenook_start_note";
+  const words = () => find("#start_words")?.textContent.trim() ?? "";
+  const hideIfSeen = () => {
+    const note = find("#start_note");
+    if (note && words() && sessionStorage.getItem(SEEN) === words()) note.hidden = true;
+  };
+  const ACTIONS = {
+    "#quit_app": quit,
+    "#start_as_usual": () => {
+      show("Starting again…");
+      return post("/_app/restart");
+    },
+    "#copy_report": copyReport,
+    "#dismiss_note": async () => {
+      sessionStorage.setItem(SEEN, words());
+      hideIfSeen();
+    },
+  };
+  addEventListener("click", (event) => {
+    for (const [selector, act] of Object.entries(ACTIONS)) {
+      // An app that has gone in the meantime is said by the page itself.
+      if (event.target.closest(selector)) act().catch(() => {});
+    }
+  });
+  new MutationObserver(hideIfSeen).observe(document.documentElement, { subtree: true, childList: true });
+})();
