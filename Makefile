@@ -46,7 +46,7 @@ check-style: install-test
 
 check-types: install-test
 	@$(BIN)/python -m mypy
-	@$(BIN)/python -m mypy --strict packaging/install.py packaging/chromium.py
+	@$(BIN)/python -m mypy --strict packaging/*.py
 
 bench: install
 	@$(BIN)/inglenook bench $(NAME) $(ARGS)

@@ -24,7 +24,9 @@ from app.commands.sampling_options import add_sampling, take_sampling
 from app.eval.evals import EVALS
 from app.owner import HomeLock, OwnerAddress, own_or_find, owner_address
 from app.paths import Paths
+from app.selfcheck import NAMES, selfcheck
 from app.services import Services
+from app.version import VERSION
 from engine.errors import InglenookError, UsageError
 from engine.guided.grammar import GrammarKind, grammar_kind
 from engine.logprobs import MOST_ALTERNATIVES
@@ -44,7 +46,7 @@ BENCH_HELP = "One of our benchmarks: a table, and as last line one JSON object."
 def main(arguments: Sequence[str] | None = None) -> int:
     """Entry point. Returns the exit code; a message for the user is never a traceback."""
     given = list(sys.argv[1:] if arguments is None else arguments)
-    if not given or given[0].startswith("-") and given[0] not in ("-h", "--help"):
+    if not given or given[0].startswith("-") and given[0] not in ("-h", "--help", "--version"):
         given.insert(0, "run")
     try:
         if given[0] == "bench":
@@ -64,6 +66,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parsed = make_parser().parse_args(given)
         if parsed.command == "run":
             return run_app(parsed)
+        if parsed.command == "selfcheck":
+            return selfcheck(parsed.only)
         return run_command(options_of(parsed))
     except InglenookError as error:
         print(error, file=sys.stderr)
@@ -225,6 +229,7 @@ def absolute(path: str) -> Path:
 
 def make_parser() -> Parser:
     parser = Parser(prog="inglenook", description="A private chat on your own machine.")
+    parser.add_argument("--version", action="version", version=f"Inglenook {VERSION}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     commands.add_parser("launch", help="start the app as a double click does", add_help=False)
     add_run(commands.add_parser("run", help="the app alone, in this terminal"))
@@ -233,6 +238,8 @@ def make_parser() -> Parser:
     add_models(commands.add_parser("models", help="the models on this machine"))
     commands.add_parser("bench", help="one of our benchmarks", add_help=False)
     commands.add_parser("eval", help="quality measured on data", add_help=False)
+    selfchecker = commands.add_parser("selfcheck", help="whether the program is whole")
+    selfchecker.add_argument("--only", default="", choices=NAMES, help="one of its parts")
     add_doctor(commands.add_parser("doctor", help="what this machine is and what is wrong with it"))
     return parser
 

@@ -22,6 +22,7 @@ from app.launch.launcher import Launcher, Options
 from app.launch.window import Window, show_webview
 from app.owner import HomeLock
 from app.paths import Paths
+from app.processor import why_too_old
 from app.web.port import bind
 from engine.errors import HomeError, InglenookError
 
@@ -36,6 +37,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if given[:1] == ["window"]:
         return show_webview(given[1])
     if given and given[0] != "launch":
+        if reason := why_too_old():
+            print(reason, file=sys.stderr)
+            return 1
         # Every other command imports what it needs.
         from app.cli import main as command
 
@@ -60,7 +64,7 @@ def launch(arguments: Sequence[str] = (), command: Sequence[str] = ()) -> int:
 
 
 def show_or_be_first(paths: Paths, options: Options, port: int | None) -> int:
-    problem, lock = "", None
+    problem, lock = why_too_old(), None
     try:
         paths.create()
         lock = HomeLock.of_launcher(paths)

@@ -23,14 +23,21 @@ class Paths:
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> "Paths":
+        """Raises HomeError where neither INGLENOOK_HOME nor the system knows a place."""
         home = environment.get("INGLENOOK_HOME")
         if home:
             # Unlike pathlib's, this one leaves a user it does not know as it is.
             root = Path(os.path.expanduser(home)).absolute()
             return cls(root / "data", root / "cache", root / "models", root / "logs")
-        data = Path(platformdirs.user_data_dir(APP_NAME, appauthor=False))
-        cache = Path(platformdirs.user_cache_dir(APP_NAME, appauthor=False))
-        logs = Path(platformdirs.user_log_dir(APP_NAME, appauthor=False))
+        try:
+            data = Path(platformdirs.user_data_dir(APP_NAME, appauthor=False))
+            cache = Path(platformdirs.user_cache_dir(APP_NAME, appauthor=False))
+            logs = Path(platformdirs.user_log_dir(APP_NAME, appauthor=False))
+        except RuntimeError as error:
+            raise HomeError(
+                "This user has no home folder: name one with HOME, or choose a place for Inglenook"
+                " alone with INGLENOOK_HOME."
+            ) from error
         return cls(data, cache, data / "models", logs)
 
     @property

@@ -19,6 +19,8 @@ import threading
 import time
 from pathlib import Path
 
+from engine_build import NO_COMMON, build_environment, native_arguments
+
 ROOT = Path(__file__).resolve().parent.parent
 LOCKS = ROOT / "packaging" / "requirements"
 VENV = ROOT / ".venv"
@@ -26,7 +28,6 @@ PYTHON = VENV / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
 LOG = VENV / "install.log"
 # Stands while .venv is written to: what a killed pip leaves behind can only be made anew.
 BUSY = VENV / "installing"
-NO_COMMON = ROOT / "packaging" / "no_common.cmake"
 ENGINE_BUILD_CORE_SECONDS = 240
 # Asked at every `make run`, so they are looked up and not imported.
 HAS_PARTS = (
@@ -140,35 +141,13 @@ def make_venv() -> None:
     BUSY.unlink()
 
 
-def build_environment() -> dict[str, str]:
-    """The engine's build is cut to what Python loads: a third of the work, a tenth of the size.
-
-    Vision (mtmd) and llama.cpp's command-line library (common) are left out; common has no switch
-    of its own where the package forces it on, so a project include sets it. GGML_NATIVE stays on:
-    the code is for the processor that it is built on. The user's CMAKE_ARGS come last and win.
-    """
-    ours = ["-DLLAVA_BUILD=OFF", f"-DCMAKE_PROJECT_llama.cpp_INCLUDE={NO_COMMON.as_posix()}"]
-    if sys.platform == "linux":
-        # A wheel holds no links: without this each library comes six times, and two are loaded.
-        ours += ["-DCMAKE_PLATFORM_NO_VERSIONED_SONAME=ON", "-DCMAKE_INSTALL_LIBDIR=llama_cpp/lib"]
-    cores = str(os.cpu_count() or 1)
-    return {
-        **os.environ,
-        "CMAKE_ARGS": f"{shlex.join(ours)} {os.environ.get('CMAKE_ARGS', '')}".strip(),
-        "CMAKE_BUILD_PARALLEL_LEVEL": os.environ.get("CMAKE_BUILD_PARALLEL_LEVEL", cores),
-        "PIP_DISABLE_PIP_VERSION_CHECK": "1",
-        "PIP_NO_INPUT": "1",
-        "PIP_USER": "0",
-    }
-
-
 def pip(*arguments: str) -> None:
     """Run pip with its words in the log, and tell of the one long wait, the build."""
     command = [str(PYTHON), "-m", "pip", "install", "--no-color", "--progress-bar=off", *arguments]
     building = threading.Event()
     with LOG.open("a", encoding="utf-8") as log, subprocess.Popen(
         command,
-        env=build_environment(),
+        env=build_environment(native_arguments()),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

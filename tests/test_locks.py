@@ -10,11 +10,20 @@ ROOT = Path(__file__).resolve().parent.parent
 LOCKS = ROOT / "packaging" / "requirements"
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 
+
+def group(name: str) -> list[str]:
+    """The requirements of a group, with those of the groups that it includes."""
+    found: list[str] = []
+    for entry in PYPROJECT["dependency-groups"][name]:
+        found += [entry] if isinstance(entry, str) else group(entry["include-group"])
+    return found
+
+
 NAMED: dict[str, list[str]] = {
     "app": PYPROJECT["project"]["dependencies"],
-    "build": PYPROJECT["dependency-groups"]["build"] + PYPROJECT["build-system"]["requires"],
-    "starter": PYPROJECT["dependency-groups"]["starter"],
-    "test": PYPROJECT["dependency-groups"]["test"] + PYPROJECT["project"]["dependencies"],
+    "build": group("build") + PYPROJECT["build-system"]["requires"],
+    "starter": group("starter"),
+    "test": group("test") + PYPROJECT["project"]["dependencies"],
 }
 
 

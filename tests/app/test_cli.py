@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,10 @@ from app.history.database import Database
 from app.owner import HomeLock
 from app.paths import Paths
 from app.run import Run
+from app.version import VERSION
 from engine.errors import HomeError, UsageError
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(autouse=True)
@@ -32,6 +36,15 @@ def parse(*arguments: str) -> Options:
 async def store(paths: Paths, title: str) -> str:
     with Database(paths.database) as database:
         return (await Conversations(database).create(title)).conversation_id
+
+
+def test_the_version_is_the_one_of_the_project(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["--version"])
+    assert ended.value.code == 0
+    assert capsys.readouterr().out == f"Inglenook {VERSION}\n"
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    assert project["tool"]["setuptools"]["dynamic"]["version"] == {"attr": "app.version.VERSION"}
 
 
 def test_options_become_values() -> None:

@@ -4,6 +4,7 @@ import os
 import stat
 from pathlib import Path
 
+import platformdirs
 import pytest
 
 from app.paths import Paths
@@ -26,6 +27,17 @@ def test_without_it_each_system_has_its_places() -> None:
     paths = Paths.from_environment({})
     assert "inglenook" in str(paths.data)
     assert paths.models.parent == paths.data
+
+
+def test_a_user_without_a_home_is_told_what_to_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No HOME, and no list of users that knows this one: a service, or a container."""
+
+    def user_data_dir(*_: object, **__: object) -> str:
+        raise RuntimeError("could not determine the home directory")
+
+    monkeypatch.setattr(platformdirs, "user_data_dir", user_data_dir)
+    with pytest.raises(HomeError, match="INGLENOOK_HOME"):
+        Paths.from_environment({})
 
 
 def test_a_relative_or_short_place_becomes_absolute() -> None:

@@ -7,6 +7,7 @@ right before the library is loaded.
 import ctypes
 import logging
 import os
+import sys
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -22,9 +23,18 @@ os.environ.setdefault("GGML_NO_BACKTRACE", "1")
 
 import llama_cpp.llama_cpp as bindings  # noqa: E402
 
-__all__ = ["ModelHandle", "bindings", "build_name", "collected_log", "heard_log"]
+__all__ = [
+    "ModelHandle",
+    "bindings",
+    "build_name",
+    "collected_log",
+    "heard_log",
+    "processor_kind",
+]
 
 logger = logging.getLogger(__name__)
+
+LIBRARIES = Path(bindings.__file__).parent / "lib"
 
 _WARN, _ERROR, _CONTINUED = 3, 4, 5
 _recent_lines: deque[str] = deque(maxlen=64)
@@ -54,7 +64,7 @@ def _start() -> None:
     if registered() == 0:
         load_all = bindings._lib.ggml_backend_load_all_from_path
         load_all.argtypes, load_all.restype = [ctypes.c_char_p], None
-        load_all(os.fsencode(Path(bindings.__file__).parent / "lib"))
+        load_all(os.fsencode(LIBRARIES))
     bindings.llama_backend_init()
 
 
@@ -80,6 +90,27 @@ def build_name() -> tuple[str, str, str]:
     texts = (bindings.llama_version(), commit(), bindings.llama_print_system_info())
     version, hash_, processor = (text.decode("utf-8", "replace") for text in texts)
     return version, hash_, processor
+
+
+def processor_kind() -> str:
+    """The kind of processor whose library was chosen at the start, by llama.cpp's name for it.
+
+    `this processor` where there is but one, which is what a build for the machine at hand has.
+    """
+    stem = "ggml-cpu-"
+    variants = LIBRARIES.glob(f"*{stem}*")
+    chosen = [file.stem.partition(stem)[2] for file in variants if _is_loaded(file)]
+    return chosen[0] if chosen else "this processor"
+
+
+def _is_loaded(library: Path) -> bool:
+    if sys.platform == "win32":
+        return bool(ctypes.windll.kernel32.GetModuleHandleW(str(library)))
+    try:
+        ctypes.CDLL(str(library), os.RTLD_NOLOAD)
+    except OSError:
+        return False
+    return True
 
 
 @contextmanager
