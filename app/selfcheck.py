@@ -13,7 +13,8 @@ import urllib.request
 from collections.abc import Awaitable, Callable
 
 from app.amounts import counted
-from app.commands.doctor import Check, Examination, Failed
+from app.machine.check import Check, Failed
+from app.machine.self_test import SelfTest
 from app.models.starter import starter_model
 from app.paths import Paths
 from app.services import Services
@@ -70,8 +71,7 @@ class Parts:
         self._services = services
 
     def all(self) -> list[tuple[str, Callable[[], Awaitable[str]]]]:
-        answer = Examination(self._services).answer
-        looks = (self.modules, self.starter, self.engine, self.forms, self.page, answer)
+        looks = (self.modules, self.starter, self.engine, self.forms, self.page, self.answer)
         return list(zip(NAMES, looks, strict=True))
 
     async def modules(self) -> str:
@@ -100,7 +100,7 @@ class Parts:
         from engine.backends.llama_cpp.library import build_name, processor_kind
 
         version, _, features = build_name()
-        return f"llama.cpp {version} for {processor_kind()}: {features.strip()}"
+        return f"llama.cpp {version} for {processor_kind() or 'this processor'}: {features.strip()}"
 
     async def forms(self) -> str:
         forms = ready_forms()
@@ -134,6 +134,9 @@ class Parts:
             serving.cancel()
             await asyncio.wait([serving])
         return f"{counted(len(own), 'own file')}, and {num_files} that it asks the server for"
+
+    async def answer(self) -> str:
+        return await SelfTest(self._services, await self._services.chat_model()).write()
 
 
 def module_names() -> list[str]:

@@ -4,19 +4,16 @@ Nothing that was said is in it: of each log only lines of a known kind are taken
 only what our own code says. What is left is gone through once more for names, places and keys.
 """
 
-import getpass
 import importlib.metadata
 import json
 import os
 import platform
 import re
-import socket
-from collections.abc import Mapping
 from pathlib import Path
 
 from app.launch.crash import Crash, telling_lines
-from app.owner import launcher_address, owner_address
 from app.paths import APP_NAME, Paths
+from app.redaction import redact, secrets_of
 
 MOST_LINES = 60
 MOST_CRASHES = 5
@@ -28,10 +25,6 @@ LOGGED = re.compile(
 OURS = ("app.", "engine.")
 # What stands in quotation marks may be a person's own words.
 QUOTED = re.compile(r"“[^”]*”|\"[^\"]*\"|(?<!\w)'[^']*'(?!\w)|‘[^’]*’")
-KEYS = re.compile(r"\bBearer \S+|\bsk-[\w-]{8,}|\b[0-9a-fA-F]{32,}\b")
-MAIL = re.compile(r"[\w.+-]+@[\w-]+\.[\w.]+")
-SHORTEST_NAME = 3
-"""A user called `a` would blacken every word."""
 
 
 def crash_report(paths: Paths) -> str:
@@ -99,33 +92,6 @@ def warning_lines(log: str) -> list[str]:
     return found
 
 
-def secrets_of(paths: Paths) -> dict[str, str]:
-    """What may not be in a report, and what stands there instead; the longest first."""
-    known = {
-        str(paths.data): "DATA",
-        str(paths.cache): "CACHE",
-        str(paths.models): "MODELS",
-        str(paths.logs): "LOGS",
-        _home(): "HOME",
-        _user(): "USER",
-        socket.gethostname(): "COMPUTER",
-        os.environ.get("INGLENOOK_API_KEY", ""): "KEY",
-        _text(paths.api_key).strip(): "KEY",
-    }
-    for note in (owner_address(paths), launcher_address(paths)):
-        known[note.token if note else ""] = "KEY"
-    long_enough = {text: name for text, name in known.items() if len(text) >= SHORTEST_NAME}
-    return dict(sorted(long_enough.items(), key=lambda pair: -len(pair[0])))
-
-
-def redact(text: str, secrets: Mapping[str, str]) -> str:
-    for secret, name in secrets.items():
-        is_word = secret.isalnum()
-        pattern = rf"\b{re.escape(secret)}\b" if is_word else re.escape(secret)
-        text = re.sub(pattern, f"<{name}>", text, flags=re.IGNORECASE)
-    return MAIL.sub("<MAIL>", KEYS.sub("<KEY>", text))
-
-
 def _told(crash: Crash) -> list[str]:
     lines = [f"  {line}" for line in crash.lines]
     return [f"- {crash.when} {crash.sentence} Suspect: {crash.suspect.value}.", *lines]
@@ -137,23 +103,4 @@ def _tail(file: Path) -> str:
             log.seek(max(0, log.seek(0, os.SEEK_END) - TAIL_BYTES))
             return log.read().decode("utf-8", "replace")
     except OSError:
-        return ""
-
-
-def _text(file: Path) -> str:
-    try:
-        return file.read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return ""
-
-
-def _home() -> str:
-    home = os.path.expanduser("~")
-    return "" if home in ("~", os.sep) else home
-
-
-def _user() -> str:
-    try:
-        return getpass.getuser()
-    except (OSError, KeyError, ImportError):
         return ""

@@ -76,7 +76,7 @@ class Processor:
 
 def look_at_processor() -> Processor:
     """Loads the library, which takes a moment the first time."""
-    from engine.backends.llama_cpp.library import build_name
+    from engine.backends.llama_cpp.library import build_name, processor_kind
 
     version, commit, told = build_name()
     return Processor(
@@ -85,7 +85,7 @@ def look_at_processor() -> Processor:
         num_usable=usable_cores(),
         has=features_of(flags()),
         uses=used_features(told),
-        variant=variant(),
+        variant=processor_kind(),
         build=f"{version} ({commit})" if commit else version,
     )
 
@@ -140,16 +140,6 @@ def flags() -> frozenset[str]:
         if name.strip().lower() in ("flags", "features"):
             words |= set(value.split())
     return frozenset(words)
-
-
-def variant() -> str:
-    """Of a build that has one library for each kind of processor, the one that is loaded."""
-    try:
-        maps = Path("/proc/self/maps").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return ""
-    found = re.search(r"ggml-cpu-([\w.]+?)\.so", maps)
-    return found[1] if found else ""
 
 
 def cpu_name() -> str:

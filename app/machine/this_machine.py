@@ -15,10 +15,11 @@ from app.machine.home import Home
 from app.machine.kv_costs import KVCosts, kv_costs_of, weigh
 from app.machine.plan import plan_of
 from app.machine.predictions import predict
-from app.machine.report import report_text, secrets_of
+from app.machine.report import report_text
 from app.machine.roofline import Roofline, roofline_of
 from app.machine.self_test import SelfTest
 from app.machine.storage import look_at_memory
+from app.redaction import secrets_of
 from engine.backends.llama_cpp.weights import BLOCKS, read_weights
 from engine.errors import InglenookError, UsageError
 

@@ -6,7 +6,7 @@ import pytest
 
 from app import selfcheck as selfchecks
 from app.cli import main
-from app.commands.doctor import Failed
+from app.machine.check import Failed
 from app.paths import Paths
 from app.selfcheck import NAMES, Parts, check_of, selfcheck
 from app.services import Services

@@ -95,12 +95,12 @@ def build_name() -> tuple[str, str, str]:
 def processor_kind() -> str:
     """The kind of processor whose library was chosen at the start, by llama.cpp's name for it.
 
-    `this processor` where there is but one, which is what a build for the machine at hand has.
+    Empty where there is but one, which is what a build for the machine at hand has.
     """
     stem = "ggml-cpu-"
     variants = LIBRARIES.glob(f"*{stem}*")
     chosen = [file.stem.partition(stem)[2] for file in variants if _is_loaded(file)]
-    return chosen[0] if chosen else "this processor"
+    return chosen[0] if chosen else ""
 
 
 def _is_loaded(library: Path) -> bool:
