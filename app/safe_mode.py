@@ -16,7 +16,7 @@ NO_GRAPHICS_CARD = {
 }
 WORDS = (
     f"Safe mode: a context of at most {CONTEXT_TOKENS:,} tokens, no graphics card, nothing guessed"
-    " ahead, and nothing taken from what was read before."
+    " ahead, nothing from the disk."
 )
 
 

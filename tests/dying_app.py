@@ -45,12 +45,25 @@ def killed(_: Any) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def no_memory(_: Any) -> None:
-    """From now on the system gives no more."""
+def limit_memory() -> None:
+    """From now on the system gives little more than there is."""
     import resource
 
     held = int(Path("/proc/self/statm").read_text().split()[0]) * mmap.PAGESIZE
-    resource.setrlimit(resource.RLIMIT_AS, (held, held))
+    resource.setrlimit(resource.RLIMIT_AS, (held + 2**24, held + 2**24))
+
+
+def no_memory(_: Any) -> None:
+    """C++ asks for more than the system gives, and nobody catches what it throws."""
+    limit_memory()
+    new = ctypes.CDLL("libstdc++.so.6")["_Znwm"]
+    new.argtypes, new.restype = [ctypes.c_size_t], ctypes.c_void_p
+    new(2**30)
+
+
+def no_memory_in_python(_: Any) -> None:
+    limit_memory()
+    bytearray(2**30)
 
 
 def fault_of_the_card(_: Any) -> NoReturn:
@@ -70,6 +83,7 @@ WAYS: dict[str, Callable[[Any], object]] = {
     "SIGILL": unknown_instruction,
     "SIGKILL": killed,
     "memory": no_memory,
+    "memory in Python": no_memory_in_python,
     "card": fault_of_the_card,
     "error of the card": error_of_the_card,
     "never": lambda _: None,

@@ -14,7 +14,8 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 
-PATIENCE_S = 90.0
+# The real app starts twice in it, on a machine that may be busy.
+PATIENCE_S = 240.0
 LAUNCH = """
 import json, sys
 from app.launcher import launch

@@ -60,7 +60,10 @@ class Link:
         os.dup2(2, 1)
         faulthandler.enable(file=2, all_threads=True)
         orders = Orders(**json.loads(_line()))
-        link = cls(orders, _socket_of(orders.socket), output)
+        sock = _socket_of(orders.socket)
+        # Whatever this process starts has no business on it.
+        sock.set_inheritable(False)
+        link = cls(orders, sock, output)
         threading.Thread(target=_listen, name="launcher", daemon=True).start()
         return link
 

@@ -23,7 +23,9 @@ class StartNote:
                 gr.Button("Start as usual", size="sm", elem_id="start_as_usual", scale=0)
             if start.crash:
                 gr.Button("Copy report", size="sm", elem_id="copy_report", scale=0)
-            gr.Button("Dismiss", size="sm", elem_id="dismiss_note", scale=0)
+            if not start.is_safe:
+                # Safe mode is said as long as it lasts.
+                gr.Button("Dismiss", size="sm", elem_id="dismiss_note", scale=0)
 
 
 def start_words(start: StartFacts) -> list[str]:

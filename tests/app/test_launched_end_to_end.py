@@ -4,6 +4,7 @@ Every crash happens inside llama.cpp, in the engine's thread, while the starter 
 must come of it: the door stays open, the cause is named, and nothing that was stored is lost.
 """
 
+import asyncio
 import html
 import json
 import os
@@ -15,10 +16,12 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from playwright.async_api import Browser, expect
 
 from app.launch.report import crash_report, kept_crashes
 from app.paths import Paths
-from tests.launched import ROOT, Launched
+from tests.launched import PATIENCE_S, ROOT, Launched
+from tests.visitor import Visitor, eventually
 
 pytestmark = [
     pytest.mark.model,
@@ -53,7 +56,8 @@ def partial(home: Path) -> str:
         ("SIGABRT", "a failed check in a library (SIGABRT) while SmolLM2"),
         ("SIGILL", "an instruction that this processor does not have (SIGILL) while SmolLM2"),
         ("SIGKILL", "being ended by the system (SIGKILL), probably because memory ran out"),
-        ("memory", "too little memory"),
+        ("memory", "too little memory (SIGABRT)"),
+        ("memory in Python", "too little memory"),
         ("card", "a fault of the graphics card (SIGABRT)"),
         ("error of the card", "a fault of the graphics card"),
     ],
@@ -87,6 +91,31 @@ def test_the_app_comes_back_with_all_that_was_written_and_says_why(
         report = crash_report(Paths.from_environment({"INGLENOOK_HOME": str(home)}))
         assert words in report
         assert "story" not in report and seen[:20] not in report
+
+
+@pytest.mark.browser
+@pytest.mark.asyncio(loop_scope="session")
+async def test_an_open_page_goes_on_by_itself_and_shows_what_was_written(
+    home: Path, starter: Path, browser: Browser
+) -> None:
+    environment = {"DIES_BY": "SIGABRT"}
+    with Launched(home, command=DYING_APP, environment=environment) as app:
+        await asyncio.to_thread(app.until_ready)
+        tab = await Visitor.arrive(await browser.new_context(), f"{app.url}/")
+        title = tab.page.locator("#conversations label")
+        await title.first.click()
+        seen = await eventually(tab.last_answer, "an answer")
+        await tab.composer.fill("A message that was not sent yet")
+        (home / "die").touch()
+        # Of its own accord: the page is told what happened, and loads again when the app is there.
+        note = tab.page.locator("#start_note")
+        await expect(note).to_contain_text("a failed check in a library", timeout=PATIENCE_S * 1000)
+        await tab.settle()
+        await tab.sees_answer(seen)
+        await expect(tab.composer).to_have_value("A message that was not sent yet")
+        await tab.page.context.close()
+        # What the page asked for meanwhile was put off.
+        assert [fault for fault in tab.faults if "503 (Service Unavailable)" not in fault] == []
 
 
 def test_frames_of_the_crash_name_the_place(home: Path, starter: Path) -> None:

@@ -32,9 +32,14 @@
 
   const quit = async () => {
     const reply = await post("/_app/quit");
-    if (reply.status !== 409) return;
-    const { writing } = await reply.json();
-    if (await ask(writing, "Quit anyway", "Go on writing")) await post("/_app/quit?anyway=1");
+    if (reply.status === 409) {
+      const { writing } = await reply.json();
+      if (!(await ask(writing, "Quit anyway", "Go on writing"))) return;
+      await post("/_app/quit?anyway=1");
+    }
+    find("#quit_app").textContent = "Closing…";
+    // A window of the app's own goes with it; a tab of a browser stays, and says so.
+    if (matchMedia("(display-mode: standalone)").matches) window.close();
   };
   const copyReport = async () => {
     const text = await (await fetch("/_app/report", { cache: "no-store" })).text();

@@ -1,13 +1,21 @@
 """The page is shown in the best way that a system has, and in the next one where that fails."""
 
+import os
+import shutil
+import signal
+import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from app.launch.splash import Splash
+from app.launch.status import Status
 from app.launch.window import System, Window, choices, show_webview
+from app.web.port import bind
+from tests.chromium import find_chromium
 
 URL = "http://127.0.0.1:7341"
 OWN = ("/opt/inglenook",)
@@ -129,3 +137,57 @@ def test_the_webview_keeps_the_choices_of_the_page(monkeypatch: pytest.MonkeyPat
     monkeypatch.setitem(sys.modules, "webview", webview)
     assert show_webview(URL) == 0
     assert webview.asked == [("Inglenook", URL), False]
+
+
+@pytest.fixture
+def screen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A screen that nobody sees, and a folder for what belongs to it."""
+    server = shutil.which("Xvfb")
+    if server is None:
+        pytest.skip("there is no Xvfb")
+    read, write = os.pipe()
+    with subprocess.Popen(
+        [server, "-displayfd", str(write), "-screen", "0", "1200x900x24", "-nolisten", "tcp"],
+        pass_fds=(write,),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    ) as process:
+        os.close(write)
+        with os.fdopen(read) as numbers:
+            monkeypatch.setenv("DISPLAY", f":{numbers.readline().strip()}")
+        yield tmp_path
+        process.terminate()
+
+
+@pytest.mark.browser
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has a screen of its own")
+def test_a_real_chromium_shows_the_splash_in_a_window_of_its_own(screen: Path) -> None:
+    browser = find_chromium()
+    assert browser is not None, "no Chromium was found"
+    pid = screen / "pid"
+    program = screen / "chromium"
+    # The superuser may run it only without its sandbox.
+    program.write_text(
+        f'#!/bin/sh\n[ -e "{pid}" ] || echo $$ > "{pid}"\nexec "{browser}" --no-sandbox "$@"\n'
+    )
+    program.chmod(0o700)
+    here = System(
+        which=lambda name: str(program) if name == "chromium" else None,
+        has_module=lambda name: False,
+        open_link=lambda url: False,
+    )
+    said: list[str] = []
+    with bind(port=0) as sock:
+        splash = Splash(sock, "token", Status, lambda wish: None, str)
+        splash.open()
+        url = f"http://127.0.0.1:{sock.getsockname()[1]}"
+        profile = screen / "cache" / "window"
+        shown = Window(
+            url, profile, OWN, said.append, here, settled_s=15, was_seen=lambda: splash.was_seen
+        )
+        assert (shown.open_and_wait(), said) == ("chromium", [])
+        assert splash.was_seen and profile.is_dir()
+        # The second time the first one takes it over.
+        assert shown.open_and_wait() == "chromium"
+        splash.shut()
+    os.kill(int(pid.read_text()), signal.SIGTERM)

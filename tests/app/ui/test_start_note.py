@@ -1,6 +1,8 @@
 """What is not as usual stands above the chat, and quitting asks before it cuts an answer."""
 
 import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -29,19 +31,29 @@ def test_a_crash_and_safe_mode_are_said_with_the_way_back() -> None:
     assert "without --safe" in way
 
 
-@pytest.mark.browser
-@pytest.mark.asyncio(loop_scope="session")
-async def test_the_note_has_its_buttons_and_goes_when_it_was_read(
-    browser: Browser, tmp_path: Path
-) -> None:
-    services = FakeServices(tmp_path)
-    services.start_facts = StartFacts(is_launched=True, is_safe=True, crash=CRASH)
-    async with served(lambda port: server.build(services, port, tmp_path / "cache")) as url:
+@asynccontextmanager
+async def started(browser: Browser, folder: Path, facts: StartFacts) -> AsyncIterator[Visitor]:
+    """A tab on an app that was started so."""
+    services = FakeServices(folder)
+    services.start_facts = facts
+    async with served(lambda port: server.build(services, port, folder / "cache")) as url:
         context = await browser.new_context()
         tab = await Visitor.arrive(context, url)
+        yield tab
+        await context.close()
+        assert tab.faults == []
+    services.database.close()
+
+
+@pytest.mark.browser
+@pytest.mark.asyncio(loop_scope="session")
+async def test_safe_mode_stays_in_sight_and_can_be_left(browser: Browser, tmp_path: Path) -> None:
+    facts = StartFacts(is_launched=True, is_safe=True, crash=CRASH)
+    async with started(browser, tmp_path, facts) as tab:
         note = tab.page.locator("#start_note")
         await expect(note).to_contain_text("a fault in memory (SIGSEGV) while Qwen was writing")
         await expect(note).to_contain_text("Safe mode: a context of at most 2,048 tokens")
+        await expect(note.get_by_role("button", name="Dismiss")).to_have_count(0)
         asked: list[str] = []
 
         async def answer(route: Route) -> None:
@@ -52,14 +64,18 @@ async def test_the_note_has_its_buttons_and_goes_when_it_was_read(
         await tab.page.get_by_role("button", name="Start as usual").click()
         await expect(note).to_contain_text("Starting again…")
         assert asked == ["restart"]
-        await tab.reload()
-        await tab.page.get_by_role("button", name="Dismiss").first.click()
+
+
+@pytest.mark.browser
+@pytest.mark.asyncio(loop_scope="session")
+async def test_a_note_goes_when_it_was_read(browser: Browser, tmp_path: Path) -> None:
+    facts = StartFacts(is_launched=True, crash=CRASH)
+    async with started(browser, tmp_path, facts) as tab:
+        note = tab.page.locator("#start_note")
+        await note.get_by_role("button", name="Dismiss").click()
         await expect(note).to_be_hidden()
         await tab.reload()
         await expect(note).to_be_hidden()
-        await context.close()
-        assert tab.faults == []
-    services.database.close()
 
 
 async def quitting(tab: Visitor, answers: list[tuple[int, dict[str, Any]]]) -> list[str]:
