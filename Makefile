@@ -8,7 +8,7 @@ UV = uv
 BIN = .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test lint bench nightly lock
+.PHONY: help install run test lint bench nightly lock package
 
 help:
 	@echo "make run       install what is missing, start Inglenook, open the browser"
@@ -17,6 +17,7 @@ help:
 	@echo "make lint      format, style and types"
 	@echo "make bench     one benchmark: make bench NAME=decode ARGS=--busy"
 	@echo "make nightly   the long proofs"
+	@echo "make package   what users get, into dist/ (ARGS=--no-vision leaves vision out)"
 	@echo "make lock      the locks anew from pyproject.toml (ARGS=--upgrade for newer versions)"
 
 install:
@@ -29,6 +30,9 @@ run: install
 test: check-style check-types
 	@$(BIN)/python packaging/chromium.py
 	@$(BIN)/python -m pytest $(ARGS)
+
+package: install-test
+	@$(BIN)/python packaging/package.py $(ARGS)
 
 nightly: install-test
 	@$(BIN)/python packaging/chromium.py
