@@ -46,10 +46,9 @@ def check_memory(
 
 def check_model(shape: ModelShape, config: EngineConfig, beside_bytes: int = 0) -> None:
     """Raise when weights and context together are more than is free, before either is taken."""
-    context = shape.context.bytes_for(config, shape.trained_context)
     # What a recurrent model needs for each token is not known, see above.
-    context = context if shape.context.is_cut_anywhere else 0
-    needed = shape.num_bytes + context + beside_bytes
+    is_known = shape.context.is_cut_anywhere
+    needed = beside_bytes + (shape.memory_bytes(config) if is_known else shape.num_bytes)
     available = psutil.virtual_memory().available
     if needed > available:
         tokens = num_cells_of(config, shape.trained_context)
