@@ -1,13 +1,16 @@
 """From a configuration to a running engine."""
 
 import logging
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from hashlib import sha256
 from pathlib import Path
 from threading import Event, Thread
 
 from engine.async_engine import AsyncEngine
 from engine.backends.base import Backend, ModelInfo
+from engine.backends.llama_cpp.split_file import parts_of
 from engine.config import EngineConfig
 from engine.engine import Engine
 from engine.errors import EngineDead, HomeError
@@ -54,7 +57,7 @@ def load(config: EngineConfig) -> LoadedModel:
     grammars = GrammarCompiler(backend.tokenizer)
     loaded = LoadedModel(engine, backend.tokenizer, backend.info, backend.kind, grammars)
     if config.kv_folder is not None:
-        _use_disk(loaded, config.model_path, config.kv_folder, namespace)
+        _use_disk(loaded, parts_of(config.model_path), config.kv_folder, namespace)
     return loaded
 
 
@@ -96,7 +99,18 @@ def draft_config(config: EngineConfig, model: Path) -> EngineConfig:
     )
 
 
-def _use_disk(loaded: LoadedModel, model: Path, folder: Path, memory_namespace: bytes) -> None:
+def digest_of_all(files: Sequence[Path], one: Callable[[Path], bytes | None]) -> bytes | None:
+    """Of all files of a model together; None where that of one is not known."""
+    digests = [one(file) for file in files]
+    known = [digest for digest in digests if digest is not None]
+    if len(known) < len(digests):
+        return None
+    return known[0] if len(known) == 1 else sha256(b"".join(known)).digest()
+
+
+def _use_disk(
+    loaded: LoadedModel, files: Sequence[Path], folder: Path, memory_namespace: bytes
+) -> None:
     """At once when the model's content is known, so that the first prompt finds what is stored;
     else as soon as the file has been read, and nobody waits for that."""
     memo = folder / MEMO_NAME
@@ -121,13 +135,15 @@ def _use_disk(loaded: LoadedModel, model: Path, folder: Path, memory_namespace: 
 
     def find_out() -> None:
         try:
-            digest = compute_digest(model, memo, loaded.is_closing)
+            digest = digest_of_all(
+                files, lambda file: compute_digest(file, memo, loaded.is_closing)
+            )
             if digest is not None:
                 attach(digest)
         except (OSError, EngineDead) as error:
             logger.warning("the disk is not used for KV: %s", error)
 
-    digest = known_digest(model, memo)
+    digest = digest_of_all(files, lambda file: known_digest(file, memo))
     if digest is not None:
         attach(digest)
     else:

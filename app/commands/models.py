@@ -100,7 +100,7 @@ async def show_available(services: Services, options: Options, console: Console)
         if each.quantization == next(iter(each.model.sizes)):
             console.write(
                 f"{each.model.name}: {each.model.title}, {each.model.licence}\n"
-                f"    for {each.model.purpose} ({each.model.languages})\n"
+                f"    {each.model.purpose} ({each.model.languages})\n"
             )
         console.write(
             f"    {each.quantization:7} about {bytes_in_words(each.num_bytes):>6},"

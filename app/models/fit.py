@@ -54,14 +54,9 @@ def room_now(given_back: int = 0) -> Room:
     return Room(min(memory.total, memory.available + given_back), memory.total)
 
 
-def needed_bytes(shape: ModelShape, config: EngineConfig) -> int:
-    """Weights, KV and buffers. Raises InvalidParams."""
-    return shape.num_bytes + shape.context.bytes_for(config, shape.trained_context)
-
-
 def fit(shape: ModelShape, config: EngineConfig, room: Room, pace: Pace | None = None) -> Fit:
     """How the model would do if it were loaded so. Raises InvalidParams."""
-    needed = needed_bytes(shape, config)
+    needed = shape.memory_bytes(config)
     context = num_cells_of(config, shape.trained_context)
     kv_type = shape.context.kv.choose(config.kv_type)
     verdict, why = _verdict(needed, context, room)
@@ -106,7 +101,7 @@ def next_smaller(
     fitting = [
         (shape.num_bytes, name)
         for name, shape in sizes
-        if needed_bytes(shape, config) <= room.available - SPARE_BYTES
+        if shape.memory_bytes(config) <= room.available - SPARE_BYTES
     ]
     return max(fitting)[1] if fitting else None
 
@@ -119,6 +114,6 @@ def fitting_context(shape: ModelShape, config: EngineConfig, room: Room) -> int 
             smaller = EngineConfig(
                 model_path=config.model_path, context_tokens=tokens, kv_type=config.kv_type
             )
-            if needed_bytes(shape, smaller) <= room.available - SPARE_BYTES:
+            if shape.memory_bytes(smaller) <= room.available - SPARE_BYTES:
                 return tokens
     return None

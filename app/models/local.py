@@ -139,7 +139,7 @@ def model_facts(path: Path, context_tokens: int, kv_type: str = "auto") -> Model
         info = model.info(model.kv_shape.choose(kv_type))
         num_cells = max(MIN_CONTEXT_TOKENS, min(info.trained_context, context_tokens))
         config = EngineConfig(model_path=path, context_tokens=num_cells, kv_type=kv_type)
-        needed = info.num_bytes + model.context_shape.bytes_for(config, info.trained_context)
+        needed = model.shape.memory_bytes(config)
     finally:
         model.close()
     return ModelFacts(

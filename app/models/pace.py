@@ -15,10 +15,12 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from statistics import median
-from time import perf_counter
+from time import thread_time
 from typing import Any
 
-from app.machine.rates import Rates, fingerprint, kept_rates, known_rates
+import psutil
+
+from app.machine.rates import Rates, fingerprint, kept_rates, known_rates, measure_rates
 from app.paths import Paths
 from app.private_file import write_private
 from engine.backends.llama_cpp.kv_type import KVType
@@ -29,6 +31,9 @@ FORM = 1
 MEASURED = ("Q4_0", "Q4_1", "Q4_K", "Q5_K", "Q6_K", "Q8_0", "F16")
 """The types that are measured at once; of others it is taken that memory is what they wait for."""
 PRODUCT_S = 0.12
+BUSY_SHARE = 0.25
+"""Of all cores: where others take more, what is measured is not kept for good."""
+LOOK_S = 0.3
 WARM_STEPS, TIMED_STEPS = 8, 40
 
 
@@ -70,31 +75,41 @@ class PaceBook:
     """The pace of this machine, measured once and kept in the cache. Owned by the event loop; what
     blocks is said."""
 
-    def __init__(self, paths: Paths) -> None:
+    def __init__(self, paths: Paths, is_busy: Callable[[], bool] | None = None) -> None:
         self._paths = paths
         self._file = paths.cache / "pace.json"
+        self._is_busy = is_busy or machine_is_busy
+        self._rough: Pace | None = None
 
     def kept(self) -> Pace | None:
         """Without measuring. None: it is not known yet."""
         rates = kept_rates(self._paths)
         if rates is None:
-            return None
+            return self._rough
         with suppress(OSError, ValueError, TypeError, KeyError, RecursionError):
             values: dict[str, Any] = json.loads(self._file.read_text(encoding="utf-8"))
             if values["fingerprint"] == _fingerprint():
                 products = {str(name): float(each) for name, each in values["products"].items()}
                 return Pace(rates=rates, products=products, layer_s=float(values["layer_s"]))
-        return None
+        return self._rough
 
     def known(self, small_model: Path | None) -> Pace:
-        """That which is kept, or else measured now with a small model: blocks for some seconds.
+        """That which is kept, or else measured now with a small model: blocks for some seconds. On
+        a busy machine it holds for this process only, so that a quiet moment can do better.
 
         Raises a ModelError when that model cannot be used.
         """
         kept = self.kept()
         if kept is not None:
             return kept
-        pace = measure_pace(known_rates(self._paths), small_model)
+        is_busy = self._is_busy()
+        rates = kept_rates(self._paths) or (
+            measure_rates() if is_busy else known_rates(self._paths)
+        )
+        pace = measure_pace(rates, small_model)
+        if is_busy:
+            self._rough = pace
+            return pace
         values = {"fingerprint": _fingerprint()} | asdict(pace)
         del values["rates"]
         with suppress(OSError):
@@ -102,28 +117,38 @@ class PaceBook:
         return pace
 
 
+def machine_is_busy() -> bool:
+    """Whether programs take much of the processor now. Blocks for a moment."""
+    return bool(psutil.cpu_percent(interval=LOOK_S) > 100 * BUSY_SHARE)
+
+
 def measure_pace(rates: Rates, small_model: Path | None) -> Pace:
-    """Without a small model a layer costs nothing besides, so what is told is a bound."""
+    """Without a small model a layer costs nothing besides, so what is told is a bound.
+
+    All of it is done by one thread and taken in its processor time, because on busy cores threads
+    that wait for each other are a hundred times slower than what one is to know.
+    """
     from engine.backends.llama_cpp.matrix_product import multiply_adds_per_second
 
-    # With one thread, and as if the others did as much: on busy cores threads that wait for each
-    # other would make it a hundred times too slow.
-    products = {
-        kind: rates.num_threads * multiply_adds_per_second(kind, 1, num_tokens=1, seconds=PRODUCT_S)
+    each = {
+        kind: multiply_adds_per_second(kind, 1, num_tokens=1, seconds=PRODUCT_S)
         for kind in MEASURED
     }
+    products = {kind: rates.num_threads * product for kind, product in each.items()}
     pace = Pace(rates=rates, products=products)
     if small_model is None:
         return pace
-    shape, seconds = time_steps(small_model, rates.num_threads)
-    rest = max(0.0, seconds - pace.weights_s(shape))
-    return Pace(rates=rates, products=products, layer_s=rest / max(1, shape.num_layers))
+    shape, seconds = time_steps(small_model)
+    alone = Pace(rates=rates, products=each)
+    rest = max(0.0, seconds - alone.weights_s(shape))
+    # What is done besides the weights is shared among threads like the weights.
+    layer_s = rest / max(1, shape.num_layers) / rates.num_threads
+    return Pace(rates=rates, products=products, layer_s=layer_s)
 
 
-def time_steps(
-    model: Path, num_threads: int, clock: Callable[[], float] = perf_counter
-) -> tuple[ModelShape, float]:
-    """The measures of a model and the seconds of its steps with one token, the median of many."""
+def time_steps(model: Path, clock: Callable[[], float] = thread_time) -> tuple[ModelShape, float]:
+    """The measures of a model and the seconds of its steps with one token, the median of many, on
+    one thread."""
     from engine.backends.llama_cpp.backend import LlamaBackend
     from engine.backends.llama_cpp.chat_file import check_chat_file
     from engine.backends.llama_cpp.gguf_shape import shape_of
@@ -137,7 +162,7 @@ def time_steps(
         max_running=1,
         max_sequences=1,
         max_batch_tokens=32,
-        threads=num_threads,
+        threads=1,
     )
     backend = LlamaBackend(config)
     try:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 STARTER_NOTICE = (
     "This is the starter model: it is tiny (135 million parameters), runs anywhere, and is often"
-    " wrong. Choose a larger GGUF model with --model for real work."
+    " wrong. `inglenook models list --available` shows better ones that fit this machine."
 )
 
 

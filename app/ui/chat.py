@@ -41,6 +41,9 @@ EXAMPLES = (
     "Write a short, kind birthday message for a neighbour.",
     "Give me five ideas for a rainy Sunday afternoon.",
 )
+TINY = (
+    " It is tiny: it runs on any computer, and it answers badly. Better ones stand under “Models”."
+)
 MATHS: list[dict[str, str | bool]] = [
     {"left": "$$", "right": "$$", "display": True},
     {"left": "\\(", "right": "\\)", "display": False},
@@ -59,7 +62,7 @@ def welcome(services: Services) -> str:
     if problem:
         model = f'<p class="failed">{show_verbatim(problem)}</p>'
     else:
-        tiny = " It is tiny: it runs on any computer, and it answers badly." if is_tiny else ""
+        tiny = TINY if is_tiny else ""
         model = f"<p>You are talking to <b>{name}</b>.{tiny}</p>"
         if services.model_notice:
             model += f"<p>{show_verbatim(services.model_notice)}</p>"

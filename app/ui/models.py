@@ -112,12 +112,12 @@ def available(models: Sequence[CatalogModel], found: Sequence[Available]) -> lis
             "name": model.name,
             "title": model.title,
             "facts": [
-                f"{model.parameters:g} billion parameters",
+                parameters_in_words(model.parameters),
                 model.licence,
                 model.languages,
                 *(["thinks first"] if model.thinks else []),
             ],
-            "purpose": model.purpose,
+            "purpose": f"{model.purpose[:1].upper()}{model.purpose[1:]}.",
             "usual": model.usual,
             "sizes": [
                 {
@@ -132,6 +132,12 @@ def available(models: Sequence[CatalogModel], found: Sequence[Available]) -> lis
         }
         for model in models
     ]
+
+
+def parameters_in_words(billions: float) -> str:
+    if billions < 1:
+        return f"{1000 * billions:.0f} million parameters"
+    return f"{billions:g} billion parameters"
 
 
 def found_rows(found: Sequence[FoundRepo]) -> list[dict[str, Any]]:

@@ -214,7 +214,7 @@
     });
   const catalogRow = (model) => {
     const [select, shown] = sizePicker(model.sizes, model.usual);
-    return made("li", {}, made("div", { className: "body" }, made("p", { className: "name", textContent: model.title }), made("p", { textContent: `For ${model.purpose}.` }), facts(model.facts), shown), made("div", { className: "actions" }, select, downloadButton(model.name, select)));
+    return made("li", {}, made("div", { className: "body" }, made("p", { className: "name", textContent: model.title }), made("p", { textContent: model.purpose }), facts(model.facts), shown), made("div", { className: "actions" }, select, downloadButton(model.name, select)));
   };
   const foundRow = (repo) => {
     const actions = made("div", { className: "actions" });

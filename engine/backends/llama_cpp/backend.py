@@ -51,7 +51,6 @@ def draft_bytes(config: EngineConfig) -> int:
     """What a draft model will take in all, without loading its weights. Raises a ModelError."""
     model = LlamaModel(config.model_path, facts_only=True)
     try:
-        context = model.context_shape.bytes_for(config, model.trained_context)
-        return model.info().num_bytes + context
+        return model.shape.memory_bytes(config)
     finally:
         model.close()

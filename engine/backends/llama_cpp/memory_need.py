@@ -46,16 +46,17 @@ def check_memory(
 
 def check_model(shape: ModelShape, config: EngineConfig, beside_bytes: int = 0) -> None:
     """Raise when weights and context together are more than is free, before either is taken."""
-    context = shape.context.bytes_for(config, shape.trained_context)
     # What a recurrent model needs for each token is not known, see above.
-    context = context if shape.context.is_cut_anywhere else 0
-    needed = shape.num_bytes + context + beside_bytes
+    is_known = shape.context.is_cut_anywhere
+    needed = beside_bytes + (shape.memory_bytes(config) if is_known else shape.num_bytes)
     available = psutil.virtual_memory().available
     if needed > available:
         tokens = num_cells_of(config, shape.trained_context)
-        draft = " and the draft model" if beside_bytes else ""
+        name = model_name(config.model_path)
+        verb = "and the draft model need" if beside_bytes else "needs"
+        remedy = "leave the draft model out, " if beside_bytes else ""
         raise OutOfMemory(
-            f"{model_name(config.model_path)}{draft} needs {needed / 1e9:,.1f} GB of memory with a"
-            f" context of {tokens:,} tokens, and {available / 1e9:,.1f} GB are free: choose a"
-            " smaller model or a smaller context, or close other programs."
+            f"{name} {verb} {needed / 1e9:,.1f} GB of memory with a context of {tokens:,} tokens,"
+            f" and {available / 1e9:,.1f} GB are free: {remedy}choose a smaller model or a smaller"
+            " context, or close other programs."
         )

@@ -54,7 +54,8 @@ class LlamaModel:
     ) -> None:
         """`check` may refuse the model by its measures, before its weights are read."""
         headers = check_chat_file(path)
-        check(shape_of(headers))
+        self.shape = shape_of(headers)
+        check(self.shape)
         params = bindings.llama_model_default_params()
         # Mapped and not repacked, even a large file opens at once.
         params.use_extra_bufts = not facts_only
@@ -153,7 +154,7 @@ class LlamaModel:
         template: bytes | None = bindings.llama_model_chat_template(self.pointer, None)
         return ModelInfo(
             # What a file calls itself is often a training run; people know its file name.
-            name=model_name(self.path),
+            name=self._name(),
             architecture=self.architecture,
             num_parameters=int(bindings.llama_model_n_params(self.pointer)),
             quantization=self._quantization(),
@@ -177,6 +178,11 @@ class LlamaModel:
 
     def close(self) -> None:
         self._handle = None
+
+    def _name(self) -> str:
+        name = model_name(self.path)
+        # As Ollama names its files, by their sums.
+        return (self.metadata("general.name") or name) if name.startswith("sha256-") else name
 
     def _quantization(self) -> str:
         name: bytes | None = bindings.llama_ftype_name(bindings.llama_model_ftype(self.pointer))

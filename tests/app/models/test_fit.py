@@ -11,7 +11,6 @@ from app.models.fit import (
     Verdict,
     fit,
     fitting_context,
-    needed_bytes,
     next_smaller,
     size_verdict,
 )
@@ -39,11 +38,11 @@ def room(free: float, total: float = 64 * GB) -> Room:
 
 def test_weights_kv_and_buffers_are_all_counted() -> None:
     model = shape()
-    small, large = (needed_bytes(model, config(n, "f16")) for n in (4096, 8192))
+    small, large = (model.memory_bytes(config(n, "f16")) for n in (4096, 8192))
     # 36 layers, 8 heads of 128 numbers, keys and values of two bytes; which cells a token sees.
     assert large - small == 4096 * (36 * 8 * 128 * 2 * 2 + 512 * 2)
     assert small > 2.5 * GB + 4096 * 36 * 8 * 128 * 4
-    assert needed_bytes(model, config(8192, "q8_0")) < large
+    assert model.memory_bytes(config(8192, "q8_0")) < large
 
 
 @pytest.mark.parametrize(

@@ -59,7 +59,7 @@ def test_it_is_measured_once_and_kept_until_the_machine_is_another(
 
     monkeypatch.setattr(room, "measure_pace", measure)
     keep(paths, RATES)
-    book = PaceBook(paths)
+    book = PaceBook(paths, is_busy=lambda: False)
     assert book.kept() is None
     assert book.known(None) == PaceBook(paths).known(None) == PaceBook(paths).kept()
     assert len(measured) == 1
@@ -71,9 +71,21 @@ def test_it_is_measured_once_and_kept_until_the_machine_is_another(
     assert PaceBook(paths).kept() is None
 
 
+def test_what_was_measured_while_others_worked_is_not_kept_for_good(
+    paths: Paths, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(room, "measure_rates", lambda: RATES)
+    monkeypatch.setattr(room, "measure_pace", lambda rates, model: Pace(rates=rates, layer_s=7.0))
+    book = PaceBook(paths, is_busy=lambda: True)
+    assert book.known(None).layer_s == 7.0
+    assert book.kept() == book.known(None)
+    assert PaceBook(paths).kept() is None
+    assert list(paths.cache.glob("*.json")) == []
+
+
 @pytest.mark.model
 def test_the_steps_of_a_model_are_timed(starter: Path) -> None:
     ticks = iter(range(10_000))
-    found, seconds = time_steps(starter, 1, clock=lambda: float(next(ticks)))
+    found, seconds = time_steps(starter, clock=lambda: float(next(ticks)))
     assert found.num_layers == 30
     assert seconds == 1.0

@@ -3,10 +3,21 @@
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from app.models.local import model_facts
+from engine.backends.llama_cpp import memory_need
+from engine.backends.llama_cpp.backend import LlamaBackend, draft_bytes
+from engine.backends.llama_cpp.chat_file import check_chat_file
+from engine.backends.llama_cpp.gguf_shape import shape_of
+from engine.backends.llama_cpp.library import bindings
 from engine.backends.llama_cpp.model import LlamaModel
+from engine.backends.llama_cpp.model_shape import WORD_BYTES
+from engine.config import EngineConfig
+from engine.errors import OutOfMemory
+from tests.engine.backends.llama_cpp.tiny_model import write_tiny_model
 
 CHILD = """
 import sys
@@ -60,3 +71,28 @@ def test_a_context_takes_the_memory_that_was_foretold(
     )
     model.close()
     assert int(child.stdout) == pytest.approx(foretold, rel=0.2)
+
+
+def test_what_the_machine_has_no_room_for_is_refused_before_it_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write_tiny_model(tmp_path / "tiny.gguf")
+    little = SimpleNamespace(virtual_memory=lambda: SimpleNamespace(available=100_000))
+    monkeypatch.setattr(memory_need, "psutil", little)
+    loaded: list[str] = []
+    monkeypatch.setattr(bindings, "llama_model_load_from_file", lambda *_: loaded.append("loaded"))
+    with pytest.raises(
+        OutOfMemory, match="tiny needs .* GB of memory with a context of 256 tokens"
+    ):
+        LlamaBackend(EngineConfig(model_path=path, context_tokens=256))
+    assert loaded == []
+
+
+def test_weights_words_and_context_are_one_sum(tmp_path: Path) -> None:
+    path = write_tiny_model(tmp_path / "tiny.gguf")
+    shape = shape_of(check_chat_file(path))
+    config = EngineConfig(model_path=path, context_tokens=512)
+    context = shape.context.bytes_for(config, 1024)
+    assert shape.memory_bytes(config) == shape.num_bytes + 267 * WORD_BYTES + context
+    assert model_facts(path, 512).memory_bytes == shape.memory_bytes(config)
+    assert draft_bytes(config) == shape.memory_bytes(config)
