@@ -7,7 +7,6 @@ import re
 import socket
 from collections.abc import Mapping
 from contextlib import suppress
-from importlib.metadata import version
 from pathlib import Path
 
 from app.api.keys import VARIABLE
@@ -15,6 +14,7 @@ from app.machine.check import Check
 from app.machine.findings import Findings
 from app.machine.wording import check_lines, lines_of
 from app.paths import Paths
+from app.versions import version_of
 
 HEAD = (
     "Inglenook, report on a machine. Names of the user and the computer, folders above the app's"
@@ -29,7 +29,7 @@ def report_text(
     lines = [
         HEAD,
         "",
-        f"Inglenook {version('inglenook')}, llama-cpp-python {version('llama-cpp-python')}",
+        f"Inglenook {version_of('inglenook')}, llama-cpp-python {version_of('llama-cpp-python')}",
         f"{platform.platform()}, Python {platform.python_version()}",
         "",
         *lines_of(findings),
