@@ -9,7 +9,7 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib.metadata import metadata
+from importlib.metadata import PackageNotFoundError, metadata
 from pathlib import Path
 from typing import Any, cast, get_args
 
@@ -91,8 +91,11 @@ def _wanted(options: argparse.Namespace) -> tuple[list[str], list[str]]:
 
 def _text(file: str | None) -> str:
     if file is None:
-        # Every installation has it, as the description of the package.
-        return str(metadata("inglenook").json["description"])
+        # Every installation has it, as the description of the package; a bundle has none.
+        try:
+            return str(metadata("inglenook").json["description"])
+        except PackageNotFoundError as error:
+            raise UsageError("There is no text to read here: give one with --text.") from error
     try:
         return Path(file).read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:

@@ -4,7 +4,6 @@ Nothing that was said is in it: of each log only lines of a known kind are taken
 only what our own code says. What is left is gone through once more for names, places and keys.
 """
 
-import importlib.metadata
 import json
 import os
 import platform
@@ -12,8 +11,9 @@ import re
 from pathlib import Path
 
 from app.launch.crash import Crash, telling_lines
-from app.paths import APP_NAME, Paths
+from app.paths import Paths
 from app.redaction import redact, secrets_of
+from app.version import VERSION
 
 MOST_LINES = 60
 MOST_CRASHES = 5
@@ -67,12 +67,8 @@ def keep_crash(file: Path, crash: Crash) -> None:
 
 
 def machine_lines() -> list[str]:
-    try:
-        version = importlib.metadata.version(APP_NAME)
-    except importlib.metadata.PackageNotFoundError:
-        version = "unknown"
     return [
-        f"Inglenook {version}, Python {platform.python_version()}",
+        f"Inglenook {VERSION}, Python {platform.python_version()}",
         f"{platform.system()} {platform.release()}, {platform.machine()}",
         f"{os.cpu_count()} processors",
     ]

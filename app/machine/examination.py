@@ -238,12 +238,15 @@ class Examination:
         loaded = (await self._home.chat_model()).loaded
         if self.rates is None:
             raise Failed("without the rates of this machine nothing is measured", ABOVE)
+        engine = loaded.engine
+        is_busy = engine.num_running + engine.num_waiting > 0
         self.costs = costs = await measure_costs(loaded, self.rates)
+        meanwhile = "; somebody else was answered meanwhile, so it can be faster"
         return (
             f"{counted(costs.reading.num_tokens, 'token')} read at"
             f" {costs.reading.tokens_per_second:,.0f} tokens/s,"
             f" {costs.writing.num_tokens:,} written at"
-            f" {costs.writing.tokens_per_second:,.0f} tokens/s"
+            f" {costs.writing.tokens_per_second:,.0f} tokens/s{meanwhile if is_busy else ''}"
         )
 
     def _needs_library(self) -> None:

@@ -9,7 +9,6 @@ import json
 import platform
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
-from importlib.metadata import version
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -20,6 +19,7 @@ import psutil
 from app.machine.processor import cpu_name
 from app.paths import Paths
 from app.private_file import write_private
+from app.version import version_of
 from engine.cores import usable_cores
 
 FORM = 1
@@ -115,5 +115,5 @@ def fingerprint() -> list[Any]:
         platform.machine(),
         usable_cores(),
         psutil.virtual_memory().total,
-        version("llama-cpp-python"),
+        version_of("llama-cpp-python"),
     ]

@@ -2,12 +2,12 @@
 
 import platform
 from collections.abc import Mapping
-from importlib.metadata import version
 
 from app.machine.check import Check
 from app.machine.findings import Findings
 from app.machine.wording import check_lines, lines_of
 from app.redaction import redact
+from app.version import VERSION, version_of
 
 HEAD = (
     "Inglenook, report on a machine. Names of the user and the computer, folders above the app's"
@@ -22,7 +22,7 @@ def report_text(
     lines = [
         HEAD,
         "",
-        f"Inglenook {version('inglenook')}, llama-cpp-python {version('llama-cpp-python')}",
+        f"Inglenook {VERSION}, llama-cpp-python {version_of('llama-cpp-python')}",
         f"{platform.platform()}, Python {platform.python_version()}",
         "",
         *lines_of(findings),

@@ -100,7 +100,9 @@ class ThisMachine:
         known = await asyncio.to_thread(
             kv_costs_of, self._home.model_path, self._home.settings, budget
         )
-        return replace(known, weighed_bytes_per_token=await weigh(self._home))
+        # A state is one whole, of the same size for any length: a share of it says nothing.
+        weighed = await weigh(self._home) if known.is_exact else None
+        return replace(known, weighed_bytes_per_token=weighed)
 
     def _roofline(self, findings: Findings) -> Roofline | None:
         """Beside the roof of the model's own kind of weights, measured now."""

@@ -39,19 +39,25 @@ def plan_lines(findings: Findings) -> list[str]:
 def kv_lines(kv: KVCosts | None) -> list[str]:
     if kv is None:
         return []
-    bound = "" if kv.is_exact else ", at most: some of its layers keep none"
-    weighed = kv.weighed_bytes_per_token
+    bound = "" if kv.is_exact else ", at most: some of its layers keep one state for any length"
     each = bytes_in_words(kv.bytes_per_conversation)
     return [
         f"by the formula {kv.formula} for each token, as {kv.kv_type}{bound}",
-        f"weighed {weighed:,.0f} bytes for each token, with llama.cpp's own lists"
-        if weighed is not None
-        else "nothing could be weighed, because no memory is kept for conversations in RAM",
+        *_weighed(kv),
         f"{each} for a conversation of {USUAL_TOKENS:,} tokens: {kv.num_in_cells:,} fit into the"
         f" context of {kv.context_tokens:,}, {kv.num_in_ram:,} into RAM"
         f" ({bytes_in_words(kv.ram_budget)}), {kv.num_on_disk:,} onto the disk"
         f" ({bytes_in_words(kv.disk_budget)})",
     ]
+
+
+def _weighed(kv: KVCosts) -> list[str]:
+    if not kv.is_exact:
+        return []
+    weighed = kv.weighed_bytes_per_token
+    if weighed is None:
+        return ["nothing could be weighed, because no memory is kept for conversations in RAM"]
+    return [f"weighed {weighed:,.0f} bytes for each token, with llama.cpp's own lists"]
 
 
 def cost_lines(costs: Costs | None) -> list[str]:

@@ -18,6 +18,7 @@ from engine.errors import HomeError, UsageError
 from engine.kv import segment_index
 from engine.kv.disk_folder import DiskFolder
 from engine.kv.segment_file import segment_path
+from engine.sampling_params import SamplingParams
 from tests.app.commands.console import Recorder
 from tests.engine.kv.stored import NAMESPACE, key_of, num_bytes_in, write
 from tests.fakes_machine import RATES
@@ -277,3 +278,14 @@ async def test_too_little_memory_has_a_remedy_that_would_do(
     monkeypatch.setattr(examination, "look_at_memory", lambda: short)
     memory = check((await examine(services, json=True)).json(), "memory")
     assert not memory["ok"] and words in memory["remedy"]
+
+
+async def test_figures_beside_somebody_elses_answer_say_so(services: FakeModelServices) -> None:
+    alone = check((await examine(services, json=True)).json(), "answer")["message"]
+    engine = services.engine
+    engine.script = None
+    other = engine.submit([1, 2], SamplingParams())
+    engine.script = "Good day"
+    beside = check((await examine(services, json=True)).json(), "answer")["message"]
+    other.end()
+    assert "meanwhile" in beside and "meanwhile" not in alone

@@ -31,7 +31,11 @@ def test_what_is_not_known_is_not_said() -> None:
 def test_what_could_not_be_weighed_has_its_reason() -> None:
     (_, weighed, _) = kv_lines(replace(KV, weighed_bytes_per_token=None))
     assert "no memory is kept" in weighed
-    assert "at most: some of its layers keep none" in kv_lines(replace(KV, is_exact=False))[0]
+
+
+def test_layers_that_keep_a_state_make_the_formula_a_bound_that_is_not_weighed() -> None:
+    first, second = kv_lines(replace(KV, is_exact=False, weighed_bytes_per_token=None))
+    assert "at most: some of its layers keep one state" in first and "weighed" not in second
 
 
 def test_a_machine_that_does_not_tell_its_energy_says_so_once() -> None:
