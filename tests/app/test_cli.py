@@ -11,7 +11,9 @@ from pathlib import Path
 import pytest
 
 from app import cli
-from app.cli import main, make_parser, options_of
+from app.cli import main
+from app.commands.arguments import make_parser
+from app.commands.given import options_of
 from app.commands.options import Options
 from app.history.conversations import Conversations
 from app.history.database import Database
@@ -338,5 +340,5 @@ def test_a_small_command_loads_nothing_large(arguments: list[str], needed: list[
 def test_an_answer_is_reproducible_unless_that_is_not_wanted(
     given: list[str], is_reproducible: bool
 ) -> None:
-    parsed = cli.make_parser().parse_args(["generate", "Hello", *given])
-    assert cli.options_of(parsed).reproducible is is_reproducible
+    parsed = make_parser().parse_args(["generate", "Hello", *given])
+    assert options_of(parsed).reproducible is is_reproducible

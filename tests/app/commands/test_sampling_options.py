@@ -6,7 +6,9 @@ from dataclasses import asdict, fields
 
 import pytest
 
-from app.cli import main, make_parser, options_of
+from app.cli import main
+from app.commands.arguments import make_parser
+from app.commands.given import options_of
 from app.commands.options import Options
 from engine.sampling.controls import CONTROLS, ORDERS
 from engine.sampling_params import SamplingParams
