@@ -34,13 +34,16 @@ class Launched:
         *arguments: str,
         command: Sequence[str] = (),
         environment: Mapping[str, str] | None = None,
+        opens: bool = False,
         **more: Any,
     ) -> None:
         self.home = home
         self.began = time.monotonic()
         paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
         usual = {"INGLENOOK_HOME": str(home), "PYTHONPATH": os.pathsep.join(paths)}
-        program = [sys.executable, "-c", LAUNCH, json.dumps(list(command)), "--no-open"]
+        program = [sys.executable, "-c", LAUNCH, json.dumps(list(command))]
+        if not opens:
+            program.append("--no-open")
         self.process = subprocess.Popen(
             [*program, *arguments],
             env={**os.environ, **usual, **(environment or {})},
@@ -73,8 +76,12 @@ class Launched:
         return f"http://127.0.0.1:{self.port}"
 
     def get(self, path: str) -> tuple[int, str]:
-        """Never refused: that is what a launcher is for."""
-        return self._ask(urllib.request.Request(f"{self.url}{path}"))
+        """Never refused: that is what a launcher is for. What the splash puts off is asked again,
+        since it may still answer for a moment when the app does."""
+        request = urllib.request.Request(f"{self.url}{path}")
+        return self.wait_for(
+            lambda: answer if (answer := self._ask(request))[0] != 503 else None, "an answer"
+        )
 
     def press(self, path: str) -> int:
         """As a button of the page does."""
@@ -98,7 +105,7 @@ class Launched:
         state: dict[str, Any] = json.loads(text) if status == 200 else {}
         return state
 
-    def wait_for(self, look: Callable[[], T], what: str) -> T:
+    def wait_for(self, look: Callable[[], T | None], what: str) -> T:
         """The first true value. Fails with what the launcher said when it ends instead."""
         deadline = time.monotonic() + PATIENCE_S
         while time.monotonic() < deadline:

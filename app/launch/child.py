@@ -145,7 +145,7 @@ def keep_short(log: Path) -> None:
 def _handed_on(sock: socket.socket) -> dict[str, Any]:
     if sys.platform == "win32":
         # Without a console of our own the app would open one.
-        return {"creationflags": subprocess.CREATE_NO_WINDOW if sys.stdout is None else 0}
+        return {"creationflags": subprocess.CREATE_NO_WINDOW if sys.__stdout__ is None else 0}
     return {"pass_fds": (sock.fileno(),)}
 
 

@@ -36,8 +36,12 @@ FAREWELL_S = 1.0
 WAKE_S = 0.5
 """Windows hands over a signal only to a thread that is awake."""
 STARTER = "starter"
+STOPPED_IN_SAFE_MODE = (
+    "It happened twice, and in safe mode: choose another model or send the report to who can help,"
+    " and try again."
+)
 STOPPED_TWICE = (
-    "{cause} It happened twice, so it is not started again by itself: start it in safe mode, which"
+    "It happened twice, so it is not started again by itself: start it in safe mode, which"
     " {safe}, or try again."
 )
 SAFE_WORDS = "uses little memory and no extras"
@@ -233,13 +237,23 @@ class Launcher:
                 self._say(sentence)
             case StartAgain(crash):
                 self._keep(crash)
+                self._say(crash.sentence)
                 self._start(replace(self._now, crash=crash.sentence))
             case Offer(crash):
                 self._keep(crash)
-                safe = SAFE_STARTER_WORDS if self._safe_model() else SAFE_WORDS
-                sentence = STOPPED_TWICE.format(cause=crash.sentence, safe=safe)
-                self._tell(sentence, (Wish.SAFE, Wish.RESTART, Wish.LOGS, Wish.QUIT), crash)
-                self._say(sentence)
+                self._offer(crash)
+
+    def _offer(self, crash: Crash) -> None:
+        """Ask how it goes on after several crashes."""
+        if self._now.is_safe:
+            sentence = f"{crash.sentence} {STOPPED_IN_SAFE_MODE}"
+            offers = [Wish.RESTART, Wish.LOGS, Wish.QUIT]
+        else:
+            safe = SAFE_STARTER_WORDS if self._safe_model() else SAFE_WORDS
+            sentence = f"{crash.sentence} {STOPPED_TWICE.format(safe=safe)}"
+            offers = [Wish.SAFE, Wish.RESTART, Wish.LOGS, Wish.QUIT]
+        self._tell(sentence, offers, crash)
+        self._say(sentence)
 
     def _keep(self, crash: Crash) -> None:
         self._crash = crash

@@ -20,6 +20,7 @@ from playwright.async_api import Browser, expect
 
 from app.launch.report import crash_report, kept_crashes
 from app.paths import Paths
+from tests.app.test_end_to_end import mounted
 from tests.launched import PATIENCE_S, ROOT, Launched
 from tests.visitor import Visitor, eventually
 
@@ -194,4 +195,12 @@ def test_it_starts_without_what_is_usually_there(home: Path, starter: Path, name
     with Launched(home, environment=environment, cwd="/") as app:
         app.until_ready()
         app.process.send_signal(signal.SIGTERM)
+        assert app.end()[0] == 0
+
+
+def test_a_home_without_room_is_one_sentence(home: Path, starter: Path) -> None:
+    with mounted(home, "size=120k"), Launched(home) as app:
+        sentence = app.until_problem()["sentence"]
+        assert sentence.startswith("There is no room left") and "try again" in sentence
+        app.press("/_app/quit")
         assert app.end()[0] == 0

@@ -124,6 +124,31 @@ def test_after_two_crashes_it_asks_and_safe_mode_is_safe(home: Path) -> None:
         assert app.state()["arguments"] == usual
 
 
+def test_after_two_crashes_in_safe_mode_it_does_not_offer_the_same(home: Path) -> None:
+    with launched(home, "--safe") as app:
+        first = app.until_ready()
+        app.get("/die?signal=11")
+        second = app.until_ready(but=first)
+        assert "--safe" in app.state()["arguments"]
+        app.get("/die?signal=11")
+        problem = app.until_problem()
+        assert "in safe mode: choose another model" in problem["sentence"]
+        assert problem["offers"] == ["restart", "logs", "report", "quit"]
+        app.press("/_app/restart")
+        app.until_ready(but=second)
+        assert "--safe" in app.state()["arguments"]
+
+
+def test_without_a_browser_the_address_is_said(home: Path) -> None:
+    nothing = {"PATH": "", "DISPLAY": "", "WAYLAND_DISPLAY": "", "BROWSER": ""}
+    with Launched(home, command=FAKE_APP, environment=nothing, opens=True) as app:
+        app.until_ready()
+        app.get("/ask?wish=quit")
+        code, said = app.end()
+    assert code == 0
+    assert f"Open {app.url} in a browser on this computer" in said
+
+
 def test_trying_again_is_as_usual(home: Path) -> None:
     (home / "dies").touch()
     with launched(home) as app:

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from app.launch import window as window_file
 from app.launch.splash import Splash
 from app.launch.status import Status
 from app.launch.window import System, Window, choices, show_webview
@@ -106,14 +107,26 @@ def test_a_window_that_ends_with_a_failure_makes_way_for_the_browser() -> None:
 def test_a_window_stands_when_it_stays_or_hands_the_address_on(
     monkeypatch: pytest.MonkeyPatch, code: str, found: bool
 ) -> None:
-    from app.launch import window as module
-
     command = (sys.executable, "-S", "-c", code)
-    monkeypatch.setattr(module, "choices", lambda *_: iter([module.Choice("chromium", command)]))
+    monkeypatch.setattr(
+        window_file, "choices", lambda *_: iter([window_file.Choice("chromium", command)])
+    )
     said: list[str] = []
     shown = Window(URL, Path("/profile"), OWN, said.append, system(), settled_s=1.0)
     assert bool(shown.open_and_wait()) is found
     assert bool(said) is not found
+
+
+def test_a_window_that_stays_empty_makes_way_for_the_browser(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    command = (sys.executable, "-S", "-c", "import time; time.sleep(60)")
+    ways = [window_file.Choice("webview", command), window_file.Choice("browser")]
+    monkeypatch.setattr(window_file, "choices", lambda *_: iter(ways))
+    shown = Window(
+        URL, Path("/profile"), OWN, print, system(), settled_s=0.3, was_seen=lambda: False
+    )
+    assert shown.open_and_wait() == "browser"
 
 
 def test_where_nothing_can_show_it_the_address_is_said() -> None:
