@@ -17,8 +17,8 @@ from app.paths import Paths
 from app.versions import version_of
 
 HEAD = (
-    "Inglenook, report on a machine. Names of the user and the computer, folders above the app's"
-    " own, and the key are left out; nothing of a conversation is in it."
+    "Inglenook, report on a machine. Names of the user and the computer, folders and the key are"
+    " left out; nothing of a conversation is in it."
 )
 
 
@@ -39,8 +39,9 @@ def report_text(
     return without(secrets, "\n".join(lines)) + "\n"
 
 
-def secrets_of(paths: Paths) -> dict[str, str]:
-    """Everything of this home that says who its user is, with its stand-in."""
+def secrets_of(paths: Paths, model: Path | None = None) -> dict[str, str]:
+    """Everything of this home, and of where its model lies, that says who its user is; each with
+    its stand-in."""
     found = {os.environ.get(VARIABLE, "").strip(): "[key]"}
     with suppress(OSError, UnicodeDecodeError):
         found[paths.api_key.read_text(encoding="utf-8").strip()] = "[key]"
@@ -51,6 +52,8 @@ def secrets_of(paths: Paths) -> dict[str, str]:
         (paths.logs, "logs"),
     ):
         found[str(folder)] = f"[{name}]"
+    if model is not None:
+        found.setdefault(str(model.parent), "[folder of the model]")
     found[str(Path.home())] = "~"
     # There are users without a name, as in some containers.
     with suppress(OSError, KeyError, ImportError):

@@ -31,6 +31,13 @@ def test_folders_name_and_key_are_secrets(paths: Paths, monkeypatch: pytest.Monk
     assert text == "[data] [cache] [user] [key] [key] ~/x"
 
 
+def test_the_folder_of_the_model_is_a_secret_and_its_name_is_not(paths: Paths) -> None:
+    secrets = secrets_of(paths, Path("/media/private things/a model.gguf"))
+    text = without(secrets, "There is no model file at /media/private things/a model.gguf")
+    assert text == "There is no model file at [folder of the model]/a model.gguf"
+    assert secrets_of(paths, paths.models / "a.gguf")[str(paths.models)] == "[models]"
+
+
 def test_a_user_without_a_name_is_no_fault(paths: Paths, monkeypatch: pytest.MonkeyPatch) -> None:
     def nameless() -> str:
         raise KeyError("uid not found")
