@@ -16,9 +16,10 @@ SHORTEST_NAME = 3
 """A user called `a` would blacken every word."""
 
 
-def secrets_of(paths: Paths) -> dict[str, str]:
-    """What of this home may not be told, and what stands there instead; the longest first, since a
-    folder may lie in another one and have the user's name in it."""
+def secrets_of(paths: Paths, model: Path | None = None) -> dict[str, str]:
+    """What of this home, and of where its model lies, may not be told, and what stands there
+    instead; the longest first, since a folder may lie in another one and have the user's name in
+    it."""
     known = {
         str(paths.data): "DATA",
         str(paths.cache): "CACHE",
@@ -30,6 +31,8 @@ def secrets_of(paths: Paths) -> dict[str, str]:
         os.environ.get("INGLENOOK_API_KEY", "").strip(): "KEY",
         _text(paths.api_key).strip(): "KEY",
     }
+    if model is not None:
+        known.setdefault(str(model.parent), "FOLDER OF THE MODEL")
     for note in (owner_address(paths), launcher_address(paths)):
         known[note.token if note else ""] = "KEY"
     long_enough = {text: name for text, name in known.items() if len(text) >= SHORTEST_NAME}

@@ -15,6 +15,7 @@ from app.machine.roofline import Roofline, roofline_of
 from app.machine.storage import DiskFacts, MemoryFacts
 from app.settings import Settings
 from engine.backends.llama_cpp.weights import Tensor, Weights
+from engine.errors import InglenookError
 
 RATES = Rates(read_bytes_per_s=2e10, multiply_adds_per_s=4e10, num_threads=2)
 PROCESSOR = Processor(
@@ -84,8 +85,11 @@ class FakeMachine:
         self.findings: Findings | None = None
         self.trials: list[Check] | None = None
         self.num_looks = 0
+        self.error: InglenookError | None = None
 
     async def look(self, *, is_repair: bool = False, is_again: bool = False) -> Findings:
+        if self.error is not None:
+            raise self.error
         self.num_looks += 1
         self.findings = replace(some_findings(), memory_bandwidth=1e9 * self.num_looks)
         return self.findings

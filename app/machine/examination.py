@@ -15,7 +15,7 @@ from app.machine.gpu import Gpu, look_at_gpus, why_not_used
 from app.machine.home import Home
 from app.machine.plan import about_gpus
 from app.machine.processor import REBUILD, Processor, how_the_library_ends, look_at_processor
-from app.machine.rates import Rates, known_rates, memory_bandwidth
+from app.machine.rates import Rates, kept, known_rates, memory_bandwidth
 from app.machine.storage import DiskFacts, look_at_disk, look_at_memory
 from app.models.local import ModelFacts, model_facts
 from engine.config import DEFAULT_CONTEXT_TOKENS
@@ -103,19 +103,22 @@ class Examination:
         if not self._has_library:
             self.memory_bandwidth = await asyncio.to_thread(memory_bandwidth, usable_cores())
             raise Failed("without llama.cpp only memory can be measured", ABOVE)
+        paths = self._home.paths
         try:
-            self.rates = rates = await asyncio.to_thread(
-                known_rates, self._home.paths, again=self._is_again
-            )
+            self.rates = rates = await asyncio.to_thread(known_rates, paths, again=self._is_again)
         except OSError as error:
             raise Failed(
-                f"what was measured cannot be kept in {self._home.paths.cache} ({error.strerror})",
+                f"what was measured cannot be kept in {paths.cache} ({error.strerror})",
                 "make this folder writable, or make room on its disk",
             ) from error
         self.memory_bandwidth = rates.read_bytes_per_s
+        before = kept(paths)
+        meanwhile = ""
+        if before is not None and before.is_busy:
+            meanwhile = "; other programs were at work meanwhile, so it may be more"
         return (
             f"{counted(rates.num_threads, 'thread')} read {bytes_in_words(self.memory_bandwidth)}/s"
-            f" and do {rates.multiply_adds_per_s / 1e9:,.0f} billion multiply-adds/s"
+            f" and do {rates.multiply_adds_per_s / 1e9:,.0f} billion multiply-adds/s{meanwhile}"
         )
 
     async def home(self) -> str:

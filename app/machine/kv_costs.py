@@ -14,7 +14,7 @@ from engine.sampling_params import SamplingParams
 
 USUAL_TOKENS = 2_000
 """A conversation of some ten turns."""
-WEIGHED_TOKENS = 128
+WEIGHED_TOKENS = 64
 OURS = Belonging(owner="tmp-doctor")
 """Of nothing that is read or written to measure anything stays."""
 

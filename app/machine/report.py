@@ -10,8 +10,8 @@ from app.redaction import redact
 from app.version import VERSION, version_of
 
 HEAD = (
-    "Inglenook, report on a machine. Names of the user and the computer, folders above the app's"
-    " own, and the key are left out; nothing of a conversation is in it."
+    "Inglenook, report on a machine. Names of the user and the computer, folders and the key are"
+    " left out; nothing of a conversation is in it."
 )
 
 

@@ -5,7 +5,7 @@ Writing does two operations with each weight that it reads from memory; reading 
 for each token of a piece, so the same bytes serve hundreds.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from app.machine.costs import Costs, Work
 from app.machine.rates import Rates
@@ -56,7 +56,7 @@ def roofline_of(
 ) -> Roofline:
     """`peak_multiply_adds`: a second, of weights of the model's main type. `piece`: the most tokens
     that are read in one step. What attention does with the KV of a short text is left out."""
-    empty = Roofline(
+    roofs = Roofline(
         model=model,
         weights=weights.main_type,
         num_threads=rates.num_threads,
@@ -65,19 +65,15 @@ def roofline_of(
         phases=(),
     )
     reading, writing = costs.reading, costs.writing
-    in_a_step = min(piece, reading.num_tokens)
     for_each = weights.layer_multiply_adds
-    phases = (
-        _phase(empty, "writing", writing, for_each + weights.head_multiply_adds, 1, weights),
-        _phase(empty, "reading", reading, for_each, in_a_step, weights),
-    )
-    return Roofline(
-        model=empty.model,
-        weights=empty.weights,
-        num_threads=empty.num_threads,
-        read_bytes_per_s=empty.read_bytes_per_s,
-        peak_operations_per_s=empty.peak_operations_per_s,
-        phases=phases,
+    with_head = for_each + weights.head_multiply_adds
+    in_a_step = min(piece, reading.num_tokens)
+    return replace(
+        roofs,
+        phases=(
+            _phase(roofs, "writing", writing, with_head, 1, weights),
+            _phase(roofs, "reading", reading, for_each, in_a_step, weights),
+        ),
     )
 
 

@@ -110,7 +110,7 @@ class SelfTest:
         fault = await asyncio.to_thread(AnswerValidator(SCHEMA).fault_of, text)
         if fault:
             raise Failed(f"the answer {text!r} does not have its form ({fault})", REPORT_IT)
-        return f"{text.strip()} has its form"
+        return f"{' '.join(text.split())} has its form"
 
     async def remember(self) -> str:
         """What was read goes out of the cells and comes back; the answer must be the same, with the

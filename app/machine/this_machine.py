@@ -4,6 +4,7 @@ checks -> plan, KV, costs, roofline -> Findings, which are kept until somebody l
 """
 
 import asyncio
+from contextlib import suppress
 from dataclasses import replace
 
 import psutil
@@ -21,7 +22,7 @@ from app.machine.self_test import SelfTest
 from app.machine.storage import look_at_memory
 from app.redaction import secrets_of
 from engine.backends.llama_cpp.weights import BLOCKS, read_weights
-from engine.errors import InglenookError, UsageError
+from engine.errors import InglenookError, ModelNotFound, UsageError
 
 
 class ThisMachine:
@@ -53,7 +54,11 @@ class ThisMachine:
         """What can be sent to others; empty before anybody has looked."""
         if self.findings is None:
             return ""
-        return report_text(self.findings, secrets_of(self._home.paths), self.trials)
+        model = None
+        with suppress(ModelNotFound):
+            model = self._home.model_path
+        secrets = secrets_of(self._home.paths, model)
+        return report_text(self.findings, secrets, self.trials)
 
     async def try_out(self) -> list[Check]:
         """The self-test, kept in `trials`: ten seconds at most, once the model is loaded."""

@@ -39,6 +39,8 @@ def plan_lines(findings: Findings) -> list[str]:
 def kv_lines(kv: KVCosts | None) -> list[str]:
     if kv is None:
         return []
+    if not kv.bytes_per_token:
+        return ["this model keeps one state for a conversation, of the same size for any length"]
     bound = "" if kv.is_exact else ", at most: some of its layers keep one state for any length"
     each = bytes_in_words(kv.bytes_per_conversation)
     return [

@@ -46,3 +46,10 @@ def test_nothing_is_no_secret(paths: Paths, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.delenv("INGLENOOK_API_KEY", raising=False)
     paths.api_key.unlink(missing_ok=True)
     assert "" not in secrets_of(paths) and Path("/") not in map(Path, secrets_of(paths))
+
+
+def test_the_folder_of_the_model_is_a_secret_and_its_name_is_not(paths: Paths) -> None:
+    secrets = secrets_of(paths, Path("/media/private things/a model.gguf"))
+    told = redact("There is no model file at /media/private things/a model.gguf", secrets)
+    assert told == "There is no model file at <FOLDER OF THE MODEL>/a model.gguf"
+    assert secrets_of(paths, paths.models / "a.gguf")[str(paths.models)] == "MODELS"

@@ -384,3 +384,15 @@ def test_kv_that_gave_no_numbers_is_not_given_to_anybody_again(ranges: Talk) -> 
     assert number in ranges.run.errors
     ranges.run.runner.has_nan = lambda prefix: False
     assert ranges.again(prompt, durable("a")) == 75
+
+
+def test_what_is_set_aside_leaves_the_cells_and_comes_back(ranges: Talk) -> None:
+    engine = ranges.run.engine
+    _, history = ranges.turn(ranges.words(100), 10)
+    engine.set_aside()
+    assert engine.kv_usage().ram_bytes > 0
+    num_read, _ = ranges.turn(history, 5)
+    timings = ranges.run.timings(max(ranges.run.tokens))
+    assert num_read == 5 + 1 and timings.cached_tokens == 0
+    assert timings.restored_tokens == len(history) - 1
+    engine.check()

@@ -10,6 +10,7 @@ from app.amounts import bytes_in_words
 from app.commands.carry_out import carry_out
 from app.commands.options import Options
 from app.machine import examination
+from app.machine.rates import Kept, keep
 from app.machine.storage import MemoryFacts
 from app.models.local import model_facts
 from app.services import Services
@@ -289,3 +290,10 @@ async def test_figures_beside_somebody_elses_answer_say_so(services: FakeModelSe
     beside = check((await examine(services, json=True)).json(), "answer")["message"]
     other.end()
     assert "meanwhile" in beside and "meanwhile" not in alone
+
+
+async def test_rates_that_were_measured_beside_others_say_so(services: FakeModelServices) -> None:
+    alone = check((await examine(services, json=True)).json(), "rates")["message"]
+    keep(services.paths, Kept(RATES, is_busy=True, at=0.0))
+    beside = check((await examine(services, json=True)).json(), "rates")["message"]
+    assert "meanwhile" not in alone and "other programs were at work meanwhile" in beside

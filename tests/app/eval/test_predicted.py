@@ -56,3 +56,13 @@ def test_a_type_of_kv_that_the_heads_have_no_room_for_is_one_sentence(
     )
     with pytest.raises(UsageError, match="80 numbers, and q4_0 needs a multiple of 32"):
         Predictor(tiny, window=64, threads=1, kv_type="q4_0")
+
+
+@pytest.mark.parametrize("kind", ["gemma3", "mamba", "jamba", "lfm2"])
+def test_every_kind_of_model_can_be_read(tmp_path: Path, kind: str) -> None:
+    path = write_tiny_model(tmp_path / "kind.gguf", kind)
+    with Predictor(path, window=128, threads=1) as predictor:
+        windows = predictor.windows(list(range(3, 259)), 2)
+        pieces = list(predictor.pieces(windows))
+    assert sum(len(piece.targets) for piece in pieces) == 2 * 63
+    assert all(np.isfinite(piece.logits).all() for piece in pieces)

@@ -1,6 +1,7 @@
 """The rates of this machine: measured once, kept, and measured again on another machine."""
 
 import json
+import time
 
 import pytest
 
@@ -8,7 +9,24 @@ from app.machine import rates as module
 from app.machine.rates import Rates, kept_rates, known_rates, measure_rates, memory_bandwidth
 from app.paths import Paths
 
-SOME = Rates(1e10, 2e10, 2)
+
+class Others:
+    """How many cores other programs keep busy."""
+
+    cores = 0.0
+
+    def __enter__(self) -> "Others":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture(autouse=True)
+def others(monkeypatch: pytest.MonkeyPatch) -> type[Others]:
+    monkeypatch.setattr(module, "Others", Others)
+    monkeypatch.setattr(Others, "cores", 0.0)
+    return Others
 
 
 @pytest.fixture
@@ -47,6 +65,34 @@ def test_those_of_another_machine_do_not_count(
     assert len(measured) == 2
 
 
+def test_what_was_measured_beside_others_is_measured_again_later(
+    paths: Paths, measured: list[Rates], others: type[Others], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    others.cores = 1.5
+    first = known_rates(paths)
+    assert known_rates(paths) == first, "not at every look"
+    others.cores = 0.0
+    monkeypatch.setattr(module, "time", lambda: time.time() + 2 * module.RETRY_S)
+    second = known_rates(paths)
+    assert second != first
+    known = module.kept(paths)
+    assert known is not None and not known.is_busy
+
+
+def test_a_busy_moment_does_not_take_back_what_was_reached(
+    paths: Paths, monkeypatch: pytest.MonkeyPatch, others: type[Others]
+) -> None:
+    monkeypatch.setattr(module, "measure_rates", lambda: Rates(1e10, 3e10, 2))
+    known_rates(paths)
+    others.cores = 1.5
+    monkeypatch.setattr(module, "measure_rates", lambda: Rates(2e10, 5e9, 2))
+    assert known_rates(paths, again=True) == Rates(2e10, 3e10, 2)
+    known = module.kept(paths)
+    assert known is not None and not known.is_busy
+    others.cores = 0.0
+    assert known_rates(paths, again=True) == Rates(2e10, 5e9, 2), "a quiet look is believed"
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -59,6 +105,8 @@ def test_those_of_another_machine_do_not_count(
             {
                 "fingerprint": module.fingerprint(),
                 "rates": {"read_bytes_per_s": 0, "multiply_adds_per_s": 1, "num_threads": 1},
+                "is_busy": False,
+                "at": 0.0,
             }
         ),
     ],

@@ -9,6 +9,7 @@ from app.paths import Paths
 from app.services import Services
 from app.settings import Settings, save_settings
 from engine.errors import EngineError
+from tests.engine.backends.llama_cpp.tiny_model import write_tiny_model
 from tests.fakes_model import FakeEngine, FakeModelServices
 
 
@@ -25,6 +26,15 @@ async def test_the_starter_model_passes_and_leaves_nothing(paths: Paths) -> None
     assert seconds < MOST_SECONDS
     assert usage.num_segments == 0
     assert not [file for file in paths.data.iterdir() if file.name.startswith("self-test")]
+
+
+@pytest.mark.parametrize("kind", ["llama", "gemma3", "mamba", "jamba", "lfm2"])
+async def test_every_kind_of_model_passes(paths: Paths, kind: str) -> None:
+    """Also one whose window slides, and one that keeps states: they are restored as well."""
+    services = Services(paths, str(write_tiny_model(paths.models / "tiny.gguf", kind)))
+    checks = await SelfTest(services, await services.chat_model()).run()
+    await services.close()
+    assert [check for check in checks if not check.ok] == []
 
 
 @pytest.mark.model

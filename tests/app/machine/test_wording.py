@@ -46,3 +46,8 @@ def test_a_machine_that_does_not_tell_its_energy_says_so_once() -> None:
     )
     assert cost_lines(silent)[-1] == "how much energy that is, this machine does not tell"
     assert len(cost_lines(COSTS)) == 2
+
+
+def test_a_model_that_keeps_a_state_has_no_figure_for_a_token() -> None:
+    (line,) = kv_lines(replace(KV, bytes_per_token=0, is_exact=False))
+    assert "one state for a conversation" in line

@@ -7,6 +7,7 @@ from playwright.async_api import expect
 
 from app.machine.check import Check
 from app.ui.this_machine import sheet
+from engine.errors import UsageError
 from tests.app.ui.conftest import Arrive
 from tests.fakes_chat import FakeServices
 from tests.fakes_machine import FakeMachine, some_findings
@@ -93,3 +94,17 @@ async def test_on_a_phone_nothing_is_wider_than_the_page(
     await tab.sees("Memory is read at 1 GB/s")
     width = await tab.page.locator("#this_machine").evaluate("sheet => sheet.scrollWidth")
     assert width <= 390
+
+
+@pytest.mark.browser
+@pytest.mark.asyncio(loop_scope="session")
+async def test_a_look_that_fails_is_told_and_does_not_go_on_for_ever(
+    machine: FakeMachine, arrive: Arrive
+) -> None:
+    machine.error = UsageError("This machine is being measured already: wait for some seconds.")
+    tab = await opened(arrive)
+    await expect(tab.page.locator("#told")).to_contain_text("being measured already")
+    await expect(tab.page.locator("#machine_doing")).not_to_contain_text("Looking")
+    machine.error = None
+    await tab.page.get_by_role("button", name="Measure again").click()
+    await tab.sees("Memory is read at 1 GB/s")
