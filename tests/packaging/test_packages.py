@@ -9,6 +9,7 @@ screen and the figures are left in dist/proof.
 import json
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -244,6 +245,16 @@ def wait_until(is_so: Callable[[], bool], patience_s: float) -> None:
         time.sleep(0.1)
 
 
+@contextmanager
+def no_browser_left(number: Path) -> Iterator[None]:
+    """A window outlives the program that opened it; this one ends with the test."""
+    try:
+        yield
+    finally:
+        with suppress(FileNotFoundError, ProcessLookupError):
+            os.kill(int(number.read_text()), signal.SIGTERM)
+
+
 def browser_folder(folder: Path) -> Path:
     """A PATH with one browser, which the test can look into; the sandbox needs more rights than
     the machines that tests run on give."""
@@ -254,10 +265,10 @@ def browser_folder(folder: Path) -> Path:
     tools.mkdir()
     wrapper = tools / "chromium"
     flags = "--no-sandbox --disable-gpu --remote-debugging-port=9333"
-    wrapper.write_text(
-        f'#!/bin/sh\nPATH=/usr/bin:/bin exec "{chromium}" {flags} "$@" 2>/dev/null\n',
-        encoding="utf-8",
-    )
+    number = folder / "browser.pid"
+    lines = ["#!/bin/sh", f'echo $$ >"{number}"']
+    lines.append(f'PATH=/usr/bin:/bin exec "{chromium}" {flags} "$@" 2>/dev/null')
+    wrapper.write_text("\n".join([*lines, ""]), encoding="utf-8")
     wrapper.chmod(0o755)
     return tools
 
@@ -295,7 +306,7 @@ async def test_from_the_package_at_hand_to_the_first_answer_by_the_menu(
                 "PATH": str(browser_folder(user_home)),
             },
         )
-        with program.started():
+        with program.started(), no_browser_left(user_home / "browser.pid"):
             async with async_playwright() as playwright:
                 browser = None
                 deadline = time.monotonic() + PATIENCE_S
