@@ -17,8 +17,8 @@ from engine.errors import UsageError
 
 if TYPE_CHECKING:
     # Only for the types: who asks for help should not wait for what models need.
-    from app.models.download import Download
     from app.models.fit import Fit
+    from app.models.way import Download
 
 TOLD_EVERY_S = 2.0
 
@@ -212,7 +212,7 @@ async def remove(services: Services, options: Options, console: Console) -> None
 
 async def use(services: Services, options: Options, console: Console) -> None:
     """From now on, and at every start."""
-    model = services.library.find(options.text)
+    model = services.library.take(options.text)
     notice = await services.use_model(model.path)
     if options.json:
         write_json(console, {"name": model.name, "path": str(model.path), "notice": notice})

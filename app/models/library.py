@@ -192,6 +192,17 @@ class ModelLibrary:
             f"There is no model {name!r} here: `inglenook models list` names those that are."
         )
 
+    def take(self, name: str) -> LocalModel:
+        """As `find`; a file that is only given by its path is added. Raises the ModelError that
+        says why it cannot be used."""
+        path = Path(name).expanduser()
+        known = find_model(self._paths, self._settings(), name)
+        if path.exists() and not any(
+            _same(each.path, known) for each in list_models(self._paths, self._settings())
+        ):
+            return self.add(path)
+        return self.find(name)
+
     def check_removal(self, model: LocalModel) -> str:
         """What removing it does, as a question. Raises UsageError where that is not for us."""
         if model.is_ours:

@@ -7,11 +7,11 @@ from typing import Any
 from app.amounts import bytes_in_words, duration
 from app.models.catalog import CatalogModel
 from app.models.connections import Connection
-from app.models.download import Download, DownloadState
 from app.models.fit import ASKED_TOKENS, Fit, Verdict, size_verdict
 from app.models.hub import FoundRepo, Offer
 from app.models.library import Available, Listed, ModelLibrary
 from app.models.quantizations import explained
+from app.models.way import Download, DownloadState
 from app.settings import Settings
 
 CLASSES = {Verdict.FITS: "fits", Verdict.TIGHT: "tight", Verdict.NOT: "not"}
