@@ -28,7 +28,7 @@ from app.chat.sight import Sights
 from app.history.conversations import Conversations
 from app.history.database import Database
 from app.history.programs import Programs
-from app.memory import Memory, memory_of
+from app.memory import Memory, given_back, memory_of
 from app.models.local import LocalModel, find_model
 from app.models.starter import starter_model
 from app.models.step_down import steps_down
@@ -171,7 +171,7 @@ class Services:
 
     def _loaded_bytes(self) -> int:
         memory = self.memory
-        return 0 if memory is None else memory.num_bytes + memory.context_bytes
+        return 0 if memory is None else given_back(memory)
 
     @property
     def loaded_model(self) -> ChatModel | None:
