@@ -10,6 +10,8 @@ from engine.loading import LoadedModel
 
 KV_SIZES = {"f16": 2.0, "q8_0": 34 / 32}
 """Bytes of one number."""
+OWN_BYTES = 3 * 10**8
+"""What the app itself has in memory, about."""
 SPARE_BYTES = 2**29
 """Left to the rest of the machine."""
 
@@ -53,6 +55,20 @@ class Memory:
         """Whether the machine has the memory now, once the present context is given back."""
         more = self.bytes_of(context_tokens, kv_type) - self.context_bytes
         return more <= self.available - SPARE_BYTES
+
+
+def given_back(memory: Memory, private: int | None = None) -> int:
+    """Bytes that are free once this model is gone, besides those that count as free already.
+
+    The pages of a mapped file are such; of weights that were packed anew, the process has a copy
+    of its own. `private`: what this process has to itself (None: asked of the system, which does
+    not always tell).
+    """
+    if private is None:
+        info = psutil.Process().memory_info()
+        private = info.rss - info.shared if hasattr(info, "shared") else 0
+    most = memory.num_bytes + memory.context_bytes
+    return max(memory.context_bytes, min(most, private - OWN_BYTES))
 
 
 def memory_of(loaded: LoadedModel, config: EngineConfig) -> Memory:

@@ -13,6 +13,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
+from time import monotonic
 from typing import TYPE_CHECKING
 
 from app.api.keys import api_key
@@ -29,7 +30,7 @@ from app.history.database import Database
 from app.history.programs import Programs
 from app.launch.start_facts import StartFacts
 from app.machine.this_machine import ThisMachine
-from app.memory import Memory, memory_of
+from app.memory import Memory, given_back, memory_of
 from app.models.local import LocalModel, find_model
 from app.models.starter import starter_model
 from app.models.step_down import steps_down
@@ -50,6 +51,9 @@ from engine.errors import (
 
 if TYPE_CHECKING:
     from app.models.library import ModelLibrary
+
+IDLE_LOOK_S = 15.0
+"""How often it is looked whether the model may be freed."""
 
 logger = logging.getLogger(__name__)
 
@@ -82,6 +86,9 @@ class Services:
         self._keeps_kv = False
         self._config: EngineConfig | None = None
         self._step_notice = ""
+        self._asked_at = monotonic()
+        self._closing: asyncio.Future[None] | None = None
+        self._resting: asyncio.Task[None] | None = None
         self._forgetting: set[asyncio.Task[None]] = set()
 
     @property
@@ -181,7 +188,7 @@ class Services:
 
     def _loaded_bytes(self) -> int:
         memory = self.memory
-        return 0 if memory is None else memory.num_bytes + memory.context_bytes
+        return 0 if memory is None else given_back(memory)
 
     @property
     def loaded_model(self) -> ChatModel | None:
@@ -207,12 +214,17 @@ class Services:
         return str(loading.exception())
 
     async def chat_model(self) -> ChatModel:
-        """The model, loaded at the first call. Raises the sentence that says why it cannot be."""
+        """The model, loaded at the first call, or at the first after it was freed. Raises the
+        sentence that says why it cannot be."""
+        self._asked_at = monotonic()
         if self._loading is None:
             self._loading = asyncio.ensure_future(self._load())
         return await asyncio.shield(self._loading)
 
     async def _load(self) -> ChatModel:
+        if self._closing is not None:
+            # The memory of two would not fit.
+            await asyncio.wait([self._closing])
         model = await self._load_model()
         if self._keeps_kv:
             await self._retain(model)
@@ -309,6 +321,25 @@ class Services:
         if self.settings.model in (str(model.path), model.name):
             self.save_settings(replace(self.settings, model=""))
 
+    async def free_when_idle(self, now: float) -> bool:
+        """Free the model when nobody has asked anything for as long as the settings say. Gives
+        whether it was freed; the next message loads it again."""
+        minutes, model = self.settings.unload_after_minutes, self.loaded_model
+        if any(self.activity().values()):
+            self._asked_at = now
+        if minutes is None or model is None or now - self._asked_at < 60 * minutes:
+            return False
+        self._loading = None
+        self.prospects.forget_all()
+        self._closing = asyncio.ensure_future(asyncio.to_thread(model.close))
+        await asyncio.wait([self._closing])
+        return True
+
+    async def _rest(self) -> None:
+        while True:
+            await asyncio.sleep(IDLE_LOOK_S)
+            await self.free_when_idle(monotonic())
+
     def _check_quiet(self) -> None:
         if any(self.activity().values()):
             raise UsageError(
@@ -384,6 +415,7 @@ class Services:
         loaded leaves the history readable.
         """
         self._keeps_kv = True
+        self._resting = asyncio.create_task(self._rest())
         loading = asyncio.ensure_future(self.chat_model())
         loading.add_done_callback(_note_failure)
 
@@ -408,8 +440,12 @@ class Services:
         """Keep what is being written, then end the engine and the store."""
         if "jobs" in self.__dict__:
             await self.jobs.close()
+        if self._resting is not None:
+            self._resting.cancel()
         if "library" in self.__dict__:
             await self.library.close()
+        if self._closing is not None:
+            await asyncio.wait([self._closing])
         if self._loading is not None:
             await asyncio.wait([self._loading])
         if self._forgetting:

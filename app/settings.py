@@ -26,9 +26,10 @@ class Settings:
     `reproducible`: a chat's answer does not depend on what was held, at the price of being computed
     alone. `automatic_titles`: the model names new conversations; the starter model never does,
     since it names them badly. `show_likelihoods`: answers are stored with how likely each token
-    was. `by_model` has, by the path of its file, what one model is loaded with instead of
-    `context_tokens`, `threads` and `kv_type`. `threads`, `max_batch_tokens`, `kv_type`,
-    `kv_ram_bytes` and `kv_disk_bytes` are those of `EngineConfig`.
+    was. After `unload_after_minutes` in which nobody asked anything the model is freed, and loaded
+    again at the next message (None: never). `by_model` has, by the path of its file, what one
+    model is loaded with instead of `context_tokens`, `threads` and `kv_type`. `threads`,
+    `max_batch_tokens`, `kv_type`, `kv_ram_bytes` and `kv_disk_bytes` are those of `EngineConfig`.
     """
 
     model: str = ""
@@ -39,6 +40,7 @@ class Settings:
     kv_type: str = "auto"
     kv_ram_bytes: int | None = None
     kv_disk_bytes: int = DEFAULT_KV_DISK_BYTES
+    unload_after_minutes: int | None = None
     by_model: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     default_system_prompt: str = "You are a helpful assistant."
     default_sampling: Mapping[str, Any] = field(default_factory=dict)
@@ -113,7 +115,7 @@ def _from_json(values: object) -> Settings:
     if "default_examples" in given:
         given["default_examples"] = examples_from_json(given["default_examples"])
     settings = Settings(**given)
-    optional = ("context_tokens", "threads", "kv_ram_bytes")
+    optional = ("context_tokens", "threads", "kv_ram_bytes", "unload_after_minutes")
     for name, is_right in (
         ("model", isinstance(settings.model, str)),
         ("draft_model", isinstance(settings.draft_model, str)),

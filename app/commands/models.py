@@ -9,6 +9,7 @@ from app.amounts import bytes_in_words, duration
 from app.commands.console import Console, write_json
 from app.commands.options import Options
 from app.models.local import find_model, model_facts
+from app.models.quantizations import explained
 from app.models.starter import STARTER_NOTICE, starter_model
 from app.services import Services
 from engine.config import DEFAULT_CONTEXT_TOKENS
@@ -16,8 +17,8 @@ from engine.errors import UsageError
 
 if TYPE_CHECKING:
     # Only for the types: who asks for help should not wait for what models need.
-    from app.models.download import Download
     from app.models.fit import Fit
+    from app.models.way import Download
 
 TOLD_EVERY_S = 2.0
 
@@ -64,6 +65,8 @@ async def show_list(services: Services, options: Options, console: Console) -> N
     for each in found:
         mark = "*" if each.model.is_chosen else " "
         verdict = each.look.problem if each.fit is None else verdict_in_words(each.fit)
+        instead = library.instead(each)
+        verdict += f". {instead}" if instead else ""
         console.write(
             f"{mark} {each.model.name:40} {bytes_in_words(each.model.num_bytes):>7}"
             f"  {each.model.source}: {each.model.path}\n    {verdict}\n"
@@ -76,7 +79,6 @@ async def show_list(services: Services, options: Options, console: Console) -> N
 
 async def show_available(services: Services, options: Options, console: Console) -> None:
     from app.models.catalog import catalog
-    from app.models.quantizations import explained
 
     if not options.json:
         await services.library.measure_pace()
@@ -90,6 +92,7 @@ async def show_available(services: Services, options: Options, console: Console)
                 "repo": each.model.repo,
                 "licence": each.model.licence,
                 "purpose": each.model.purpose,
+                "instead": each.instead,
                 "fit": fit_as_json(each.fit),
             }
             for each in found
@@ -104,7 +107,7 @@ async def show_available(services: Services, options: Options, console: Console)
             )
         console.write(
             f"    {each.quantization:7} about {bytes_in_words(each.num_bytes):>6},"
-            f" {verdict_in_words(each.fit)}\n"
+            f" {verdict_in_words(each.fit)}{f'; {each.instead} fits' if each.instead else ''}\n"
         )
     for name in dict.fromkeys(each.quantization for each in found):
         if explained(name):
@@ -118,20 +121,27 @@ async def show_info(services: Services, options: Options, console: Console) -> N
         path = services.model_path
     context = services.settings.context_tokens or DEFAULT_CONTEXT_TOKENS
     facts = await asyncio.to_thread(model_facts, path, context, services.settings.kv_type)
+    library = services.library
+    look = await asyncio.to_thread(library.looks.at, path)
+    fit = library.fit_of(path, look)
     if options.json:
-        write_json(console, facts.as_json())
+        write_json(console, facts.as_json() | {"fit": fit_as_json(fit)})
         return
+    form = explained(facts.quantization.partition(" ")[0])
+    meaning = f": {form}" if form else ""
     console.write(
         f"{facts.name}\n"
         f"  file            {facts.path}\n"
         f"  architecture    {facts.architecture}\n"
         f"  parameters      {facts.parameters / 1e6:,.0f} million\n"
-        f"  quantization    {facts.quantization}\n"
+        f"  quantization    {facts.quantization}{meaning}\n"
         f"  context         {facts.context:,} tokens\n"
         f"  KV per token    {bytes_in_words(facts.kv_bytes_per_token)}\n"
         f"  memory          about {bytes_in_words(facts.memory_bytes)} with a context of"
         f" {min(facts.context, context):,} tokens\n"
     )
+    if fit is not None:
+        console.write(f"  here            {verdict_in_words(fit)}\n")
     if path == starter_model():
         console.note(STARTER_NOTICE)
 
@@ -202,7 +212,7 @@ async def remove(services: Services, options: Options, console: Console) -> None
 
 async def use(services: Services, options: Options, console: Console) -> None:
     """From now on, and at every start."""
-    model = services.library.find(options.text)
+    model = services.library.take(options.text)
     notice = await services.use_model(model.path)
     if options.json:
         write_json(console, {"name": model.name, "path": str(model.path), "notice": notice})

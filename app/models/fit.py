@@ -1,6 +1,6 @@
 """Whether a model fits this machine, how fast it would be, and why: before it is downloaded."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -94,16 +94,16 @@ def size_verdict(num_bytes: int, room: Room) -> Verdict:
     return Verdict.TIGHT if needed > comfortable else Verdict.FITS
 
 
-def next_smaller(
-    sizes: Sequence[tuple[str, ModelShape]], config: EngineConfig, room: Room
-) -> str | None:
-    """The largest of these that fits: what is told beside one that does not."""
+def largest_fitting(
+    choices: Iterable[tuple[str, ModelShape]], config: EngineConfig, room: Room
+) -> str:
+    """The name of the largest of these that fits; empty where none does."""
     fitting = [
         (shape.num_bytes, name)
-        for name, shape in sizes
+        for name, shape in choices
         if shape.memory_bytes(config) <= room.available - SPARE_BYTES
     ]
-    return max(fitting)[1] if fitting else None
+    return max(fitting, default=(0, ""))[1]
 
 
 def fitting_context(shape: ModelShape, config: EngineConfig, room: Room) -> int | None:

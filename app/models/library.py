@@ -8,10 +8,10 @@ from functools import cached_property
 from pathlib import Path
 
 from app.amounts import bytes_in_words
-from app.models.catalog import CatalogModel, in_catalog
+from app.models.catalog import CatalogModel, catalog, in_catalog
 from app.models.connections import Connections
 from app.models.download import Downloads
-from app.models.fit import Fit, Room, fit, fitting_context, room_now
+from app.models.fit import Fit, Room, Verdict, fit, fitting_context, largest_fitting, room_now
 from app.models.hub import FoundRepo, Hub, Offer, chosen_offer
 from app.models.local import LocalModel, find_model, list_models, num_bytes_of
 from app.models.look import Look, Looks
@@ -39,12 +39,14 @@ class Listed:
 
 @dataclass(frozen=True, slots=True)
 class Available:
-    """A model of the catalogue in one quantisation."""
+    """A model of the catalogue in one quantisation. `instead`: what fits where this does not, or
+    empty."""
 
     model: CatalogModel
     quantization: str
     num_bytes: int
     fit: Fit
+    instead: str
 
 
 class ModelLibrary:
@@ -114,6 +116,10 @@ class ModelLibrary:
             listed.append(Listed(model, look, self._fit(model.path, look, room, pace)))
         return listed
 
+    def fit_of(self, path: Path, look: Look) -> Fit | None:
+        """How a file that was looked at would do now; None for one that cannot be used."""
+        return self._fit(path, look, self.room(), self.pace())
+
     def _fit(self, path: Path, look: Look, room: Room, pace: Pace | None) -> Fit | None:
         if look.shape is None:
             return None
@@ -128,26 +134,40 @@ class ModelLibrary:
         """How it would be loaded now."""
         return self._settings().engine_config(path)
 
-    def smaller_context(self, listed: Listed) -> int | None:
-        """With which context a model fits that does not as it would be loaded now."""
-        if listed.look.shape is None:
-            return None
-        return fitting_context(listed.look.shape, self.config(listed.model.path), self.room())
+    def instead(self, listed: Listed) -> str:
+        """What would fit where a model that is here does not, as a sentence; else empty."""
+        if listed.look.shape is None or listed.fit is None or listed.fit.verdict is not Verdict.NOT:
+            return ""
+        config = self.config(listed.model.path)
+        tokens = fitting_context(listed.look.shape, config, self.room())
+        if tokens is not None:
+            return f"It fits with a context of {tokens:,} tokens."
+        best = self.largest_of_catalog()
+        return f"Of the catalogue, {best} fits." if best else ""
 
     def available(self, models: Sequence[CatalogModel]) -> list[Available]:
         """How each of them would do here, in every quantisation."""
-        room, pace = self.room(), self.pace()
-        config = self._settings().engine_config(Path("model.gguf"))
-        config = EngineConfig(
-            model_path=config.model_path, context_tokens=config.context_tokens, kv_type="auto"
-        )
-        return [
-            Available(
-                model, name, model.num_bytes(name), fit(model.shape(name), config, room, pace)
-            )
-            for model in models
-            for name in model.sizes
-        ]
+        room, pace, config = self.room(), self.pace(), self._usual_config()
+        best = self.largest_of_catalog()
+        found = []
+        for model in models:
+            shapes = {name: model.shape(name) for name in model.sizes}
+            coarser = largest_fitting(shapes.items(), config, room)
+            for name, shape in shapes.items():
+                how = fit(shape, config, room, pace)
+                instead = coarser or best if how.verdict is Verdict.NOT else ""
+                found.append(Available(model, name, model.num_bytes(name), how, instead))
+        return found
+
+    def largest_of_catalog(self) -> str:
+        """The largest model that fits in its usual quantisation; empty where none does."""
+        choices = ((model.name, model.shape(model.usual)) for model in catalog())
+        return largest_fitting(choices, self._usual_config(), self.room())
+
+    def _usual_config(self) -> EngineConfig:
+        """As any model would be loaded."""
+        context = self._settings().context_tokens
+        return EngineConfig(model_path=Path("model.gguf"), context_tokens=context)
 
     def add(self, path: Path, *, is_copied: bool = False) -> LocalModel:
         """Let a file be found by its name from now on; copied into the models folder or left where
@@ -171,6 +191,17 @@ class ModelLibrary:
         raise ModelNotFound(
             f"There is no model {name!r} here: `inglenook models list` names those that are."
         )
+
+    def take(self, name: str) -> LocalModel:
+        """As `find`; a file that is only given by its path is added. Raises the ModelError that
+        says why it cannot be used."""
+        path = Path(name).expanduser()
+        known = find_model(self._paths, self._settings(), name)
+        if path.exists() and not any(
+            _same(each.path, known) for each in list_models(self._paths, self._settings())
+        ):
+            return self.add(path)
+        return self.find(name)
 
     def check_removal(self, model: LocalModel) -> str:
         """What removing it does, as a question. Raises UsageError where that is not for us."""

@@ -67,6 +67,12 @@ class MachinePanel:
                 "Tokens of a long text in one step; more reads faster and stutters more.",
                 32,
             )
+            self.rest = _number(
+                "unload_after",
+                "Free the model after, in minutes",
+                "When nobody asks anything; the next message loads it again. Empty keeps it.",
+                1,
+            )
             self.reload_note = gr.Markdown(visible=False, elem_id="reload_note")
             self.reload = gr.Button(
                 "Load the model again now", size="sm", visible=False, elem_id="reload"
@@ -138,6 +144,7 @@ class MachinePanel:
         self.pending = [self.reload_note, self.reload]
         self.opened = [
             *self.at_load,
+            self.rest,
             *self.budgets,
             *self.figures,
             *self.pending,
@@ -151,6 +158,7 @@ class MachinePanel:
             settings.kv_type,
             settings.threads,
             settings.max_batch_tokens,
+            settings.unload_after_minutes,
             _in_gb(settings.kv_ram_bytes),
             _in_gb(settings.kv_disk_bytes),
             *await self.look(),
@@ -183,6 +191,14 @@ class MachinePanel:
         _check(settings)
         self.services.save_settings(settings)
         return self._pending()
+
+    @told
+    async def keep_rest(self, minutes: float | None) -> None:
+        """Store after how long the model is freed; holds at once."""
+        if minutes is not None and minutes < 1:
+            raise InvalidParams(f"The model can be freed after 1 minute or more, not {minutes:g}.")
+        rest = None if minutes is None else int(minutes)
+        self.services.save_settings(replace(self.services.settings, unload_after_minutes=rest))
 
     @told
     async def load_again(self) -> list[Any]:

@@ -7,11 +7,11 @@ from typing import Any
 from app.amounts import bytes_in_words, duration
 from app.models.catalog import CatalogModel
 from app.models.connections import Connection
-from app.models.download import Download, DownloadState
 from app.models.fit import ASKED_TOKENS, Fit, Verdict, size_verdict
 from app.models.hub import FoundRepo, Offer
 from app.models.library import Available, Listed, ModelLibrary
 from app.models.quantizations import explained
+from app.models.way import Download, DownloadState
 from app.settings import Settings
 
 CLASSES = {Verdict.FITS: "fits", Verdict.TIGHT: "tight", Verdict.NOT: "not"}
@@ -47,7 +47,7 @@ def model_row(listed: Listed, library: ModelLibrary, settings: Settings) -> dict
         "explained": explained(look.quantization),
         "own": dict(settings.by_model.get(str(model.path), {})),
         "details": [],
-        "smaller_context": None,
+        "instead": library.instead(listed),
     }
     if look.shape is not None and listed.fit is not None:
         shape, fit = look.shape, listed.fit
@@ -60,8 +60,6 @@ def model_row(listed: Listed, library: ModelLibrary, settings: Settings) -> dict
             ("Context as loaded", f"{fit.context_tokens:,} tokens"),
             ("Memory as loaded", bytes_in_words(fit.needed_bytes)),
         ]
-        if fit.verdict is Verdict.NOT:
-            row["smaller_context"] = library.smaller_context(listed)
     return row
 
 
@@ -124,6 +122,7 @@ def available(models: Sequence[CatalogModel], found: Sequence[Available]) -> lis
                     "quantization": each.quantization,
                     "size": f"about {bytes_in_words(each.num_bytes)}",
                     "explained": explained(each.quantization),
+                    "instead": f"{each.instead} fits." if each.instead else "",
                     **fit_words(each.fit),
                 }
                 for each in found
@@ -165,6 +164,7 @@ def offer_rows(offers: Sequence[Offer], library: ModelLibrary) -> list[dict[str,
                 "quantization": offer.quantization or offer.files[0].name,
                 "size": bytes_in_words(offer.num_bytes),
                 "explained": explained(offer.quantization),
+                "instead": "",
                 "verdict": verdict,
                 "level": CLASSES[verdict],
                 "why": "",

@@ -385,6 +385,8 @@ class Page:
         for number in (machine.threads, machine.batch):
             for event in (number.blur, number.submit):
                 event(machine.keep_for_loading, machine.at_load, machine.pending, **ACTING)
+        for event in (machine.rest.blur, machine.rest.submit):
+            event(machine.keep_rest, machine.rest, None, **ACTING)
         for number in machine.budgets:
             for event in (number.blur, number.submit):
                 event(machine.limit, machine.budgets, machine.figures, **ACTING)

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from app.memory import Memory
+from app.memory import Memory, given_back
 from engine.config import EngineConfig
 from engine.kv.store import KVUsage
 
@@ -29,3 +29,13 @@ def test_the_memory_of_another_type_or_size_is_known_beforehand() -> None:
     assert now.fits(16_384)
     assert not now.fits(65_536)
     assert now.fits(32_768, "q8_0")
+
+
+def test_what_a_model_gives_back_is_not_counted_twice() -> None:
+    """Its mapped file counts as free already; weights that were packed anew do not."""
+    now = memory(config=EngineConfig(model_path=Path("m.gguf"), context_tokens=1000))
+    context = 23_040_000
+    assert given_back(now, private=320_000_000) == context
+    assert given_back(now, private=300_000_000 + 60_000_000) == 60_000_000
+    assert given_back(now, private=10**10) == 98_000_000 + context
+    assert context <= given_back(now) <= 98_000_000 + context

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from time import monotonic
 
 import pytest
 
@@ -470,4 +471,43 @@ async def test_no_other_model_is_used_while_one_answers(paths: Paths) -> None:
     assert services.settings.model == ""
     services.engine.streams[0].end("Yes.")
     await job.finished()
+    await services.close()
+
+
+async def test_a_model_that_nobody_asks_is_freed_and_loaded_again_at_the_next_message(
+    paths: Paths,
+) -> None:
+    save_settings(paths.settings, Settings(unload_after_minutes=10))
+    services = FakeModelServices(paths, FakeEngine(script="Yes."))
+    before = await services.chat_model()
+    now = monotonic()
+    assert not await services.free_when_idle(now + 500)
+    assert services.loaded_model is before
+    assert await services.free_when_idle(now + 700)
+    assert services.loaded_model is None and services.engine.is_closed
+    assert services.model_error == ""
+    assert not await services.free_when_idle(now + 800)
+    conversation = await services.conversations.create()
+    job = await services.jobs.send(conversation.conversation_id, "Hello")
+    await job.finished()
+    assert services.loaded_model is not None and services.loaded_model is not before
+    await services.close()
+
+
+async def test_a_model_that_answers_or_is_to_be_kept_is_not_freed(paths: Paths) -> None:
+    services = FakeModelServices(paths, FakeEngine())
+    await services.chat_model()
+    assert not await services.free_when_idle(monotonic() + 10**6)
+    services.save_settings(replace(services.settings, unload_after_minutes=1))
+    conversation = await services.conversations.create()
+    job = await services.jobs.send(conversation.conversation_id, "Hello")
+    await until(lambda: services.engine.streams)
+    later = monotonic() + 10**6
+    assert not await services.free_when_idle(later)
+    services.engine.streams[0].end("Yes.")
+    await job.finished()
+    await services.jobs.at_rest(conversation.conversation_id)
+    # It was busy until just now.
+    assert not await services.free_when_idle(later + 30)
+    assert await services.free_when_idle(later + 61)
     await services.close()

@@ -113,3 +113,21 @@ def test_a_failed_save_keeps_the_old_choices(home: Path, monkeypatch: pytest.Mon
     with pytest.raises(HomeError, match="could not be saved .No space left"):
         save_settings(file, Settings())
     assert load_settings(file) == CHOSEN
+
+
+def test_one_model_may_be_loaded_with_choices_of_its_own(home: Path) -> None:
+    own = {"/m.gguf": {"context_tokens": 2048, "kv_type": "q8_0"}}
+    save_settings(home / "settings.json", Settings(context_tokens=4096, threads=3, by_model=own))
+    kept = load_settings(home / "settings.json")
+    config, other = kept.engine_config(Path("/m.gguf")), kept.engine_config(Path("/other.gguf"))
+    assert (config.context_tokens, config.kv_type, config.threads) == (2048, "q8_0", 3)
+    assert (other.context_tokens, other.kv_type) == (4096, "auto")
+
+
+@pytest.mark.parametrize(
+    "own", ['{"/m": 7}', '{"/m": {"threads": "x"}}', '{"/m": {"heat": 1}}', "[]"]
+)
+def test_choices_of_one_model_that_make_no_sense_are_damage(home: Path, own: str) -> None:
+    (home / "settings.json").write_text(f'{{"by_model": {own}}}')
+    with pytest.raises(HomeError, match="are damaged"):
+        load_settings(home / "settings.json")

@@ -105,7 +105,7 @@
     if (model.can_be_removed) actions.append(button("Remove…", `Remove ${model.name}`, () => askRemoval(model, row)));
     const body = made("div", { className: "body" }, made("p", { className: "name", textContent: model.name }), facts(model.facts));
     body.append(model.problem ? made("p", { className: "wrong", textContent: model.problem }) : verdict(model));
-    if (model.smaller_context) body.append(made("p", { className: "quiet", textContent: `It fits with a context of ${model.smaller_context.toLocaleString("en")} tokens: choose that below, in its details.` }));
+    if (model.instead) body.append(made("p", { className: "quiet", textContent: model.instead }));
     body.append(details(model));
     row.append(body, actions);
     return row;
@@ -195,7 +195,7 @@
     const shown = made("div", { className: "size" });
     const show = () => {
       const each = sizes.find(({ quantization }) => quantization === select.value);
-      shown.replaceChildren(verdict(each), made("p", { className: "quiet", textContent: each.explained }));
+      shown.replaceChildren(verdict(each), made("p", { className: "quiet", textContent: [each.instead, each.explained].filter(Boolean).join(" ") }));
     };
     select.value = usual ?? sizes[0].quantization;
     if (!select.value) select.value = sizes[0].quantization;

@@ -10,8 +10,8 @@ from app.commands.carry_out import carry_out
 from app.commands.models import Telling
 from app.commands.options import Options
 from app.machine.rates import Rates
-from app.models.download import Download, DownloadState
 from app.models.pace import Pace, PaceBook
+from app.models.way import Download, DownloadState
 from app.services import Services
 from app.settings import Settings, load_settings, save_settings
 from engine.errors import ModelDamaged, ModelNotFound, UsageError
@@ -95,8 +95,8 @@ async def test_without_a_name_it_is_the_model_in_use(
 
 async def test_a_file_is_added_used_and_forgotten(services: FakeModelServices, home: Path) -> None:
     path = write_tiny_model(home / "mine.gguf")
+    told = await models(services, "use", text=str(path), json=True)
     assert (await models(services, "add", file=str(path), json=True)).json()["name"] == "mine"
-    told = await models(services, "use", text="mine", json=True)
     assert told.json() == {"name": "mine", "path": str(path), "notice": ""}
     assert Settings(model=str(path)) == load_settings(services.paths.settings)
     with pytest.raises(UsageError, match="is the model that answers"):

@@ -14,10 +14,11 @@ from typing import Any
 import pytest
 
 from app.models.connections import Connections
-from app.models.download import Download, Downloads, DownloadState
+from app.models.download import Downloads
 from app.models.hub import Hub, Offer, RemoteFile
 from app.models.local import list_models
 from app.models.outside import Outside
+from app.models.way import Download, DownloadState
 from app.paths import Paths
 from app.settings import Settings
 from engine.errors import DownloadEnded, DownloadError, UsageError

@@ -11,7 +11,7 @@ from app.models.fit import (
     Verdict,
     fit,
     fitting_context,
-    next_smaller,
+    largest_fitting,
     size_verdict,
 )
 from app.models.pace import Pace
@@ -76,10 +76,10 @@ def test_more_memory_never_makes_the_verdict_worse() -> None:
     assert verdicts == sorted(verdicts, key=order.index)
 
 
-def test_the_next_smaller_one_that_fits_is_the_largest_of_those() -> None:
+def test_the_largest_fitting_one_that_fits_is_the_largest_of_those() -> None:
     sizes = [(name, shape(name)) for name in ("qwen3-4b", "qwen3-8b", "qwen3-14b")]
-    assert next_smaller(sizes, config(), room(8 * GB)) == "qwen3-8b"
-    assert next_smaller(sizes, config(), room(1 * GB)) is None
+    assert largest_fitting(sizes, config(), room(8 * GB)) == "qwen3-8b"
+    assert largest_fitting(sizes, config(), room(1 * GB)) == ""
 
 
 def test_a_smaller_context_is_offered_only_where_it_helps() -> None:

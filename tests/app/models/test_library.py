@@ -7,7 +7,7 @@ import pytest
 
 from app.amounts import bytes_in_words
 from app.models.catalog import catalog
-from app.models.fit import Verdict
+from app.models.fit import Room, Verdict
 from app.models.library import Listed, ModelLibrary
 from app.models.shelf import Brought
 from app.paths import Paths
@@ -47,7 +47,7 @@ async def test_a_context_that_does_not_fit_says_which_would(paths: Paths) -> Non
     library = ModelLibrary(paths, lambda: Settings(by_model=own))
     found = await listed(library, "tiny")
     assert found.fit is not None and found.fit.verdict is Verdict.NOT
-    assert library.smaller_context(found) == 65536
+    assert library.instead(found) == "It fits with a context of 65,536 tokens."
 
 
 def test_an_added_file_stays_where_it_is_and_is_only_forgotten(
@@ -146,6 +146,17 @@ def test_the_catalogue_has_a_verdict_for_every_size(library: ModelLibrary) -> No
     assert len(found) == sum(len(model.sizes) for model in catalog())
     assert {each.fit.verdict for each in found} <= set(Verdict)
     assert all(each.fit.why for each in found)
+
+
+def test_where_a_size_does_not_fit_what_would_is_named(
+    library: ModelLibrary, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(library, "room", lambda: Room(5 * 10**9, 64 * 10**9))
+    found = {(each.model.name, each.quantization): each for each in library.available(catalog())}
+    assert found["qwen3-4b", "Q4_K_M"].instead == ""
+    # A coarser one of the same model, or else another model.
+    assert found["qwen3-4b", "Q8_0"].instead == "Q6_K"
+    assert found["qwen3-14b", "Q4_K_M"].instead == library.largest_of_catalog() != ""
 
 
 async def test_nothing_is_asked_of_anybody_by_looking(library: ModelLibrary, hub: FakeHub) -> None:

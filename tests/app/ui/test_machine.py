@@ -61,3 +61,12 @@ async def test_a_budget_that_was_not_touched_stays_to_the_byte(services: FakeSer
     assert services.settings.kv_disk_bytes == before
     await panel(services).limit(None, 0)
     assert (services.settings.kv_ram_bytes, services.settings.kv_disk_bytes) == (None, 0)
+
+
+async def test_after_how_long_the_model_is_freed_is_kept(services: FakeServices) -> None:
+    await panel(services).keep_rest(20.0)
+    assert services.settings.unload_after_minutes == 20
+    with pytest.raises(gr.Error, match="after 1 minute or more, not 0"):
+        await panel(services).keep_rest(0)
+    await panel(services).keep_rest(None)
+    assert services.settings.unload_after_minutes is None
