@@ -367,8 +367,9 @@ class Services:
                 "The model is answering: wait for the end of the answer or stop it, and then"
                 " delete what is stored."
             )
-        if self.loaded_model is not None:
-            await self.loaded_model.loaded.engine.forget_all()
+        if self.loaded_model is not None or self._keeps_kv:
+            # One that was freed left its KV on the disk.
+            await (await self.chat_model()).loaded.engine.forget_all()
 
     async def _retain(self, model: ChatModel) -> None:
         """Remove the KV of what was deleted while this model was not there to hear of it."""
@@ -388,10 +389,11 @@ class Services:
     async def _forget(self, conversation_id: str) -> None:
         """End what goes on for a deleted conversation, and let the engine forget its words."""
         await self.jobs.leave(conversation_id)
-        if self._loading is None:
+        if self._loading is None and not self._keeps_kv:
             return
         try:
-            # Also one that is still loading: it has asked already who lives.
+            # Also one that is still loading, which has asked already who lives; and one that was
+            # freed, since its KV lies on the disk.
             model = await self.chat_model()
             await model.loaded.engine.forget(conversation_id)
         except InglenookError as error:

@@ -494,6 +494,23 @@ async def test_a_model_that_nobody_asks_is_freed_and_loaded_again_at_the_next_me
     await services.close()
 
 
+async def test_a_chat_deleted_while_the_model_is_freed_is_forgotten_at_once(paths: Paths) -> None:
+    save_settings(paths.settings, Settings(unload_after_minutes=10))
+    services = FakeModelServices(paths, FakeEngine(script="Yes."))
+    services.start()
+    chat = (await services.conversations.create()).conversation_id
+    await (await services.jobs.send(chat, "Hello")).finished()
+    await services.jobs.at_rest(chat)
+    assert await services.free_when_idle(monotonic() + 10**6)
+    await services.conversations.delete(chat)
+    await until(lambda: services.engine.forgotten == [chat])
+    await until(lambda: not any(services.activity().values()))
+    assert await services.free_when_idle(monotonic() + 10**7)
+    await services.forget_kv()
+    assert services.loaded_model is not None and services.engine.held == []
+    await services.close()
+
+
 async def test_a_model_that_answers_or_is_to_be_kept_is_not_freed(paths: Paths) -> None:
     services = FakeModelServices(paths, FakeEngine())
     await services.chat_model()
