@@ -27,6 +27,7 @@ from app.web.port import bind
 from engine.errors import HomeBusy, HomeError, InglenookError, UsageError
 
 PATIENCE_S = 60.0
+DOOR_POLL_S = 0.005
 WAITING = "Waiting for another command of Inglenook to end"
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
@@ -152,19 +153,27 @@ async def serve_app(
         def ready() -> None:
             lock.announce(address)
             print(f"Inglenook is ready: {address.url}", flush=True)
-            if watch is not None and link is not None:
+            if watch is not None:
                 watch.is_page_ready = True
                 watch.look()
-                link.ready(address.url)
             if asked.opens_browser:
                 open_browser(address.url)
 
+        if link is not None:
+            await take_door(link, address.url)
         await server.serve(app, sock, ready)
     finally:
         if watching is not None:
             watching.cancel()
         sock.close()
         await services.close()
+
+
+async def take_door(link: Link, url: str) -> None:
+    """Until the launcher has left the socket to this process."""
+    link.ready(url)
+    while not link.has_door:
+        await asyncio.sleep(DOOR_POLL_S)
 
 
 def import_page(paths: Paths) -> None:

@@ -93,4 +93,6 @@ server = Server(("127.0.0.1", 0), Handler, bind_and_activate=False)
 server.socket.close()
 server.socket = link.socket
 link.ready("http://here")
+while not link.has_door:
+    time.sleep(0.005)
 server.serve_forever(0.02)

@@ -76,12 +76,8 @@ class Launched:
         return f"http://127.0.0.1:{self.port}"
 
     def get(self, path: str) -> tuple[int, str]:
-        """Never refused: that is what a launcher is for. What the splash puts off is asked again,
-        since it may still answer for a moment when the app does."""
-        request = urllib.request.Request(f"{self.url}{path}")
-        return self.wait_for(
-            lambda: answer if (answer := self._ask(request))[0] != 503 else None, "an answer"
-        )
+        """Never refused: that is what a launcher is for."""
+        return self._ask(urllib.request.Request(f"{self.url}{path}"))
 
     def press(self, path: str) -> int:
         """As a button of the page does."""

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from app.launch.link import END, Doing, Orders
+from app.launch.link import DOOR, END, Doing, Orders
 
 PATIENCE_S = 15.0
 """What an app may take to keep what is being written."""
@@ -72,6 +72,10 @@ class Child:
     @property
     def pid(self) -> int:
         return self._process.pid
+
+    def give_door(self) -> None:
+        """From now on it alone answers on the socket."""
+        self._write(DOOR)
 
     def end(self) -> None:
         """Ask it to end, and see to it that it does."""

@@ -182,6 +182,8 @@ class Launcher:
                 self._status = replace(self._status, doing=Doing(**doing))
             case Said("ready", str() as url):
                 self._splash.shut()
+                if self._child is not None:
+                    self._child.give_door()
                 self._say(f"Inglenook is ready: {url}")
             case Said("ask", str() as wish):
                 with suppress(ValueError):

@@ -1,7 +1,11 @@
 """The app's end of the line to its launcher: standard input and output of its process.
 
-    launcher -> app    one line of orders; later `end`, or the end of the line, which both mean: end
+    launcher -> app    one line of orders; `door` when the socket is the app's alone; `end`, or the
+                       end of the line, which both mean: end
     app -> launcher    lines of JSON, each with one name: doing, ready, failed, fault, ask
+
+An app that is ready waits for the door, and meanwhile connections wait for it. If both answered,
+even for a moment, a page would get one half of itself and be put off with the other.
 
 What libraries write to standard output goes to standard error from then on, which is the log.
 """
@@ -17,6 +21,7 @@ import threading
 from dataclasses import asdict, dataclass
 from typing import Any, Self
 
+DOOR = "door"
 END = "end"
 
 
@@ -51,6 +56,7 @@ class Link:
         self.socket = sock
         self._output = output
         self._told = Doing()
+        self._door = threading.Event()
 
     @classmethod
     def take(cls) -> Self:
@@ -64,11 +70,17 @@ class Link:
         # Whatever this process starts has no business on it.
         sock.set_inheritable(False)
         link = cls(orders, sock, output)
-        threading.Thread(target=_listen, name="launcher", daemon=True).start()
+        threading.Thread(target=link._listen, name="launcher", daemon=True).start()
         return link
 
     def ready(self, url: str) -> None:
+        """Ask for the door."""
         self._say("ready", url)
+
+    @property
+    def has_door(self) -> bool:
+        """Whether nobody else answers on the socket any more."""
+        return self._door.is_set()
 
     def failed(self, sentence: str) -> None:
         """The app ends now, and this is why."""
@@ -87,6 +99,12 @@ class Link:
         if doing != self._told:
             self._told = doing
             self._say("doing", asdict(doing))
+
+    def _listen(self) -> None:
+        while (line := _line()) not in (END, ""):
+            if line == DOOR:
+                self._door.set()
+        end_this_process()
 
     def _say(self, name: str, value: Any) -> None:
         line = json.dumps({name: value}) + "\n"
@@ -114,12 +132,6 @@ def _line() -> str:
     while (byte := os.read(0, 1)) not in (b"", b"\n"):
         line += byte
     return line.decode()
-
-
-def _listen() -> None:
-    while _line() not in (END, ""):
-        pass
-    end_this_process()
 
 
 def end_this_process() -> None:

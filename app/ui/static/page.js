@@ -255,6 +255,7 @@
   const say = (sentence) => {
     let banner = find("#lost");
     if (!sentence) return banner?.remove();
+    if (!document.body) return;
     if (!banner) {
       banner = document.createElement("div");
       banner.id = "lost";
@@ -266,7 +267,9 @@
   const CLOSED =
     "Inglenook was closed. What was said is kept: start it again, and this page goes on by itself.";
   // The launcher answers while the app does not; what it has to ask stands on its own page.
+  let wasAway = false;
   const waitFor = (state) => {
+    wasAway = true;
     if (state.problem) return location.reload();
     const cause = state.starting?.crash ?? "";
     say(state.closed ? CLOSED : `${cause} Inglenook is starting again; this page goes on by itself.`.trim());
@@ -278,7 +281,7 @@
       if (!reply.ok) throw new Error(String(reply.status));
       const state = await reply.json();
       if (!state.instance) return waitFor(state);
-      if (instance && instance !== state.instance) location.reload();
+      if (wasAway || (instance && instance !== state.instance)) return location.reload();
       instance = state.instance;
       misses = 0;
       say("");
@@ -306,8 +309,9 @@
       attributes: true,
       attributeFilter: ["aria-label"],
     });
-    look();
   };
+  // At once: the app may go while this page is still being built.
+  look();
   const waiting = setInterval(() => {
     if (document.body) onTheme();
     if (!find("#composer textarea") || !find("#left.open")) return;
