@@ -23,7 +23,7 @@ LIBRARY = re.compile(r"\.(so(\.\d+)*|dll|dylib|pyd)$")
 
 # What is read by compilers, type checkers and debuggers, and never by the program.
 FOR_DEVELOPERS = re.compile(
-    r"\.(py[cio]?|pyi|pyx|pxd|pxi|pyf|src|c|cc|cpp|h|hpp|f|f90|a|lib|cmake|map)$|^py\.typed$"
+    r"\.(py[cio]?|pyi|pyx|pxd|pxi|pyf|src|c|cc|cpp|h|hpp|f|f90|a|lib|cmake|pc|map)$|^py\.typed$"
 )
 # Large folders that only tests, servers of other kinds or makers of components need.
 UNUSED = (

@@ -18,3 +18,5 @@ def prepare(cache: Path) -> None:
         HF_HUB_DISABLE_TELEMETRY="1",
         HF_HUB_OFFLINE="1",
     )
+    # Gradio's sound library looks for a program at import, and fails where there is no PATH at all.
+    os.environ.setdefault("PATH", os.defpath)
