@@ -22,7 +22,7 @@ from app.bench.random_model import RandomModel
 from app.bench.report import Report
 from app.bench.workload import Prompts
 from app.machine.rates import measure_rates
-from app.models.pace import Pace, measure_pace
+from app.models.pace import Pace, machine_is_busy, measure_pace
 from app.models.starter import starter_model
 from engine.backends.llama_cpp.chat_file import check_chat_file
 from engine.backends.llama_cpp.gguf_shape import shape_of
@@ -59,7 +59,7 @@ def context(text: str) -> int:
 
 def run(options: argparse.Namespace) -> Report:
     with Others() as others:
-        pace = measure_pace(measure_rates(), starter_model())
+        pace = measure_pace(measure_rates(), starter_model(), is_busy=machine_is_busy())
         rows = []
         named = [model_of(name) for name in ("starter", *options.model)]
         for path in named:

@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from statistics import median
-from time import thread_time
+from time import perf_counter, thread_time
 from typing import Any
 
 import psutil
@@ -106,7 +106,7 @@ class PaceBook:
         rates = kept_rates(self._paths) or (
             measure_rates() if is_busy else known_rates(self._paths)
         )
-        pace = measure_pace(rates, small_model)
+        pace = measure_pace(rates, small_model, is_busy=is_busy)
         if is_busy:
             self._rough = pace
             return pace
@@ -122,11 +122,11 @@ def machine_is_busy() -> bool:
     return bool(psutil.cpu_percent(interval=LOOK_S) > 100 * BUSY_SHARE)
 
 
-def measure_pace(rates: Rates, small_model: Path | None) -> Pace:
+def measure_pace(rates: Rates, small_model: Path | None, *, is_busy: bool = False) -> Pace:
     """Without a small model a layer costs nothing besides, so what is told is a bound.
 
-    All of it is done by one thread and taken in its processor time, because on busy cores threads
-    that wait for each other are a hundred times slower than what one is to know.
+    `is_busy`: others take much of the processor. Then the steps are those of one thread, in its
+    processor time: threads that wait for each other on busy cores take a hundred times longer.
     """
     from engine.backends.llama_cpp.matrix_product import multiply_adds_per_second
 
@@ -138,17 +138,19 @@ def measure_pace(rates: Rates, small_model: Path | None) -> Pace:
     pace = Pace(rates=rates, products=products)
     if small_model is None:
         return pace
-    shape, seconds = time_steps(small_model)
-    alone = Pace(rates=rates, products=each)
-    rest = max(0.0, seconds - alone.weights_s(shape))
-    # What is done besides the weights is shared among threads like the weights.
-    layer_s = rest / max(1, shape.num_layers) / rates.num_threads
-    return Pace(rates=rates, products=products, layer_s=layer_s)
+    if is_busy:
+        shape, seconds = time_steps(small_model, 1, thread_time)
+        rest = seconds - Pace(rates=rates, products=each).weights_s(shape)
+    else:
+        shape, seconds = time_steps(small_model, rates.num_threads, perf_counter)
+        rest = seconds - pace.weights_s(shape)
+    return Pace(rates=rates, products=products, layer_s=max(0.0, rest) / max(1, shape.num_layers))
 
 
-def time_steps(model: Path, clock: Callable[[], float] = thread_time) -> tuple[ModelShape, float]:
-    """The measures of a model and the seconds of its steps with one token, the median of many, on
-    one thread."""
+def time_steps(
+    model: Path, num_threads: int, clock: Callable[[], float]
+) -> tuple[ModelShape, float]:
+    """The measures of a model and the seconds of its steps with one token, the median of many."""
     from engine.backends.llama_cpp.backend import LlamaBackend
     from engine.backends.llama_cpp.chat_file import check_chat_file
     from engine.backends.llama_cpp.gguf_shape import shape_of
@@ -162,7 +164,7 @@ def time_steps(model: Path, clock: Callable[[], float] = thread_time) -> tuple[M
         max_running=1,
         max_sequences=1,
         max_batch_tokens=32,
-        threads=1,
+        threads=num_threads,
     )
     backend = LlamaBackend(config)
     try:

@@ -53,7 +53,7 @@ def test_it_is_measured_once_and_kept_until_the_machine_is_another(
 ) -> None:
     measured: list[Rates] = []
 
-    def measure(rates: Rates, small_model: Path | None) -> Pace:
+    def measure(rates: Rates, small_model: Path | None, *, is_busy: bool) -> Pace:
         measured.append(rates)
         return Pace(rates=rates, products={"Q4_K": 5.0}, layer_s=0.5)
 
@@ -75,7 +75,11 @@ def test_what_was_measured_while_others_worked_is_not_kept_for_good(
     paths: Paths, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(room, "measure_rates", lambda: RATES)
-    monkeypatch.setattr(room, "measure_pace", lambda rates, model: Pace(rates=rates, layer_s=7.0))
+
+    def measure(rates: Rates, small_model: Path | None, *, is_busy: bool) -> Pace:
+        return Pace(rates=rates, layer_s=7.0 if is_busy else 1.0)
+
+    monkeypatch.setattr(room, "measure_pace", measure)
     book = PaceBook(paths, is_busy=lambda: True)
     assert book.known(None).layer_s == 7.0
     assert book.kept() == book.known(None)
@@ -86,6 +90,31 @@ def test_what_was_measured_while_others_worked_is_not_kept_for_good(
 @pytest.mark.model
 def test_the_steps_of_a_model_are_timed(starter: Path) -> None:
     ticks = iter(range(10_000))
-    found, seconds = time_steps(starter, clock=lambda: float(next(ticks)))
+    found, seconds = time_steps(starter, 1, clock=lambda: float(next(ticks)))
     assert found.num_layers == 30
     assert seconds == 1.0
+
+
+@pytest.mark.parametrize(("is_busy", "threads"), [(True, 1), (False, 2)])
+def test_a_layer_costs_what_a_small_model_takes_besides_its_weights(
+    monkeypatch: pytest.MonkeyPatch, is_busy: bool, threads: int
+) -> None:
+    asked: list[int] = []
+
+    def steps(model: Path, num_threads: int, clock: object) -> tuple[ModelShape, float]:
+        asked.append(num_threads)
+        return shape(), 0.3
+
+    monkeypatch.setattr(room, "time_steps", steps)
+    monkeypatch.setattr(room, "MEASURED", ("Q4_K",))
+    monkeypatch.setattr(
+        "engine.backends.llama_cpp.matrix_product.multiply_adds_per_second",
+        lambda kind, num_threads, **more: 10e9 * num_threads,
+    )
+    pace = room.measure_pace(RATES, Path("m.gguf"), is_busy=is_busy)
+    assert asked == [threads]
+    assert pace.products == {"Q4_K": 20e9}
+    # 2 thousand million multiply-adds take 0.2 s on one thread and 0.1 s on two; the rest is shared
+    # by 10 layers.
+    assert pace.layer_s == pytest.approx((0.3 - 0.2 / threads) / 10)
+    assert room.measure_pace(RATES, None).layer_s == 0
