@@ -150,9 +150,9 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             self._say_starting()
 
     def _take(self, wish: Wish) -> None:
-        # Answered first: what is wished for may be the end.
-        self._answer_json(200, {"wish": wish.value})
+        # It only goes into an inbox: also of an end that is wished for there is time to tell.
         self.server.on_wish(wish)
+        self._answer_json(200, {"wish": wish.value})
 
     def _may_pass(self) -> bool:
         scope = {
