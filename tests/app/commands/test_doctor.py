@@ -249,7 +249,7 @@ async def test_a_report_has_nothing_of_a_conversation_and_no_secret(
     report = (await examine(services, report=True)).out
     for secret in ("secret garden", "roses", key, str(services.paths.data), str(Path.home())):
         assert secret not in report
-    assert "1 conversation, the file is sound" in report and "[data]" in report
+    assert "1 conversation, the file is sound" in report and "<DATA>" in report
 
 
 async def test_a_self_test_has_a_verdict_for_each_part(services: FakeModelServices) -> None:
