@@ -64,9 +64,6 @@ done <"$here/inglenook.desktop" >"$entry.new"
 mv "$entry.new" "$entry"
 cp "$here/inglenook.svg" "$share/icons/hicolor/scalable/apps/inglenook.svg"
 ln -sf "$program/inglenook" "$bin/inglenook"
-if command -v update-desktop-database >/dev/null 2>&1; then
-    update-desktop-database "$share/applications" 2>/dev/null || true
-fi
 
 echo "Inglenook is installed: look for it in the menu, or run $bin/inglenook."
 echo "To remove it: $program/uninstall.sh"

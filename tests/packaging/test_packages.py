@@ -6,6 +6,7 @@ Every person here has no Python, no PATH but what the test gives, and no network
 screen and the figures are left in dist/proof.
 """
 
+import asyncio
 import json
 import os
 import shutil
@@ -325,6 +326,9 @@ async def test_from_the_package_at_hand_to_the_first_answer_by_the_menu(
                     await visitor.send(QUESTION)
                     await visitor.sees_answer("Paris")
                     seconds = time.monotonic() - begun
+                    # The picture is of what was painted, which comes after what the page holds.
+                    await visitor.send_button.wait_for()
+                    await asyncio.sleep(1)
                 except Exception as error:
                     raise AssertionError(f"{error}; the page: {visitor.faults}") from error
                 finally:
