@@ -14,7 +14,9 @@ from app.machine.rates import Rates
 from app.machine.roofline import Roofline, roofline_of
 from app.machine.storage import DiskFacts, MemoryFacts
 from app.settings import Settings
-from engine.backends.llama_cpp.weights import Tensor, Weights
+from engine.backends.llama_cpp.gguf_header import Tensor
+from engine.backends.llama_cpp.matrix_product import TYPES as KINDS
+from engine.backends.llama_cpp.weights import Weights
 from engine.errors import InglenookError
 
 RATES = Rates(read_bytes_per_s=2e10, multiply_adds_per_s=4e10, num_threads=2)
@@ -47,9 +49,9 @@ COSTS = Costs(
 )
 WEIGHTS = Weights(
     (
-        Tensor("token_embd.weight", "Q8_0", (512, 1000), 544_000),
-        Tensor("blk.0.ffn_up.weight", "Q4_1", (512, 200_000), 64_000_000),
-        Tensor("blk.0.attn_norm.weight", "F32", (512,), 2048),
+        Tensor("token_embd.weight", (512, 1000), KINDS["Q8_0"]),
+        Tensor("blk.0.ffn_up.weight", (512, 200_000), KINDS["Q4_1"]),
+        Tensor("blk.0.attn_norm.weight", (512,), KINDS["F32"]),
     )
 )
 

@@ -21,7 +21,7 @@ from app.machine.roofline import Roofline, roofline_of
 from app.machine.self_test import SelfTest
 from app.machine.storage import look_at_memory
 from app.redaction import secrets_of
-from engine.backends.llama_cpp.weights import BLOCKS, read_weights
+from engine.backends.llama_cpp.weights import read_weights
 from engine.errors import InglenookError, ModelNotFound, UsageError
 
 
@@ -111,14 +111,14 @@ class ThisMachine:
 
     def _roofline(self, findings: Findings) -> Roofline | None:
         """Beside the roof of the model's own kind of weights, measured now."""
-        from engine.backends.llama_cpp.matrix_product import multiply_adds_per_second
+        from engine.backends.llama_cpp.matrix_product import TYPES, multiply_adds_per_second
 
         rates, costs = findings.rates, findings.costs
         weights = read_weights(self._home.model_path)
         if rates is None or costs is None or not weights.bytes_of_a_step:
             return None
         peak = rates.multiply_adds_per_s
-        if weights.main_type in {name for name, *_ in BLOCKS.values()}:
+        if weights.main_type in TYPES:
             peak = multiply_adds_per_second(weights.main_type, rates.num_threads)
         piece = self._home.settings.max_batch_tokens
         return roofline_of(self._home.model_path.stem, weights, costs, rates, peak, piece)

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from engine.backends.llama_cpp.weights import BLOCKS, Weights
+from engine.backends.llama_cpp.gguf_header import BLOCKS
+from engine.backends.llama_cpp.weights import Weights
 
 FILE_TYPES: Final[Mapping[str, tuple[int, str]]] = {
     "F32": (0, "F32"),
@@ -55,7 +56,7 @@ def is_quantized(weights: Weights) -> bool:
 
 def size_as(weights: Weights, type_name: str) -> int:
     """About how many bytes a file of this type will have, rather too many."""
-    blocks = {name: num_bytes / numbers for name, numbers, num_bytes in BLOCKS.values()}
+    blocks = {each.name: each.num_bytes / each.num_numbers for each in BLOCKS.values()}
     each = blocks[FILE_TYPES[type_name][1]]
     matrices = [tensor.num_numbers for tensor in weights.tensors if len(tensor.shape) >= 2]
     others = [tensor.num_bytes or 0 for tensor in weights.tensors if len(tensor.shape) < 2]

@@ -12,25 +12,12 @@ from struct import calcsize, unpack_from
 from struct import error as OutOfBounds
 from typing import Final
 
+from engine.backends.llama_cpp.gguf_header import FORMATS, MAGIC, VERSIONS
 from engine.errors import ModelDamaged, ModelError, ModelNotFound
 
 REMEDY: Final = "choose another model file or bring it again."
 
-_MAGIC = b"GGUF"
 _STRING, _ARRAY = 8, 9
-FORMATS = {
-    0: "B",
-    1: "b",
-    2: "H",
-    3: "h",
-    4: "I",
-    5: "i",
-    6: "f",
-    7: "?",
-    10: "Q",
-    11: "q",
-    12: "d",
-}
 _MAX_LAYERS = 512
 
 
@@ -54,8 +41,8 @@ def check_file(path: Path) -> None:
         if path.exists() and not stat.S_ISREG(path.stat().st_mode):
             raise ModelError(f"{path} is not a file: {REMEDY}")
         with path.open("rb") as file:
-            magic = file.read(len(_MAGIC))
-            if magic == _MAGIC:
+            magic = file.read(len(MAGIC))
+            if magic == MAGIC:
                 with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
                     fault = _fault(data)
                 if fault is not None:
@@ -93,13 +80,13 @@ def _fault(data: mmap.mmap) -> str | None:
 def _read_facts(data: mmap.mmap) -> _Facts:
     facts = _Facts()
     (version,) = unpack_from("<I", data, 4)
-    if version not in (2, 3):
+    if version not in VERSIONS:
         # Other lengths, or the other byte order: llama.cpp refuses those.
         return facts
     (num_entries,) = unpack_from("<Q", data, 16)
     position = 24
     for _ in range(num_entries):
-        key, position = read_string(data, position)
+        key, position = _read_string(data, position)
         (kind,) = unpack_from("<I", data, position)
         position += 4
         if kind == _ARRAY:
@@ -112,7 +99,7 @@ def _read_facts(data: mmap.mmap) -> _Facts:
             else:
                 position += calcsize(FORMATS[kind]) * count
         elif kind == _STRING:
-            value, position = read_string(data, position)
+            value, position = _read_string(data, position)
             if key == b"tokenizer.ggml.model":
                 facts.tokenizer = value
         else:
@@ -128,12 +115,12 @@ def _read_words(data: mmap.mmap, position: int, count: int) -> tuple[list[bytes]
     """As llama.cpp sees them: a word ends at a NUL, and an empty one gets a name."""
     words = []
     for index in range(count):
-        word, position = read_string(data, position)
+        word, position = _read_string(data, position)
         words.append(word.partition(b"\0")[0] or b"[EMPTY_%d]" % index)
     return words, position
 
 
-def read_string(data: mmap.mmap, position: int) -> tuple[bytes, int]:
+def _read_string(data: mmap.mmap, position: int) -> tuple[bytes, int]:
     (length,) = unpack_from("<Q", data, position)
     start = position + 8
     end = start + length

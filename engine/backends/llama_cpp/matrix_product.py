@@ -14,12 +14,19 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.backends.llama_cpp.gguf_header import BLOCKS
 from engine.backends.llama_cpp.library import bindings
-from engine.backends.llama_cpp.weights import BLOCKS
 from engine.errors import InvalidParams, OutOfMemory
 
-TYPES: Final[dict[str, int]] = {name: number for number, (name, *_) in BLOCKS.items()}
-"""The types of weights that can be measured, by the numbers that GGUF gives them."""
+_PLAIN = (
+    *("F32", "F16", "BF16", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0"),
+    *("Q2_K", "Q3_K", "Q4_K", "Q5_K", "Q6_K", "IQ4_NL", "IQ4_XS", "MXFP4"),
+)
+TYPES: Final[dict[str, int]] = {
+    block.name: number for number, block in BLOCKS.items() if block.name in _PLAIN
+}
+"""The types of weights that can be measured, by the numbers that GGUF gives them: those that are
+made of numbers without knowing which of these matter."""
 
 WIDTH = 2048
 """Rows and columns: weights of a few megabytes, as a layer of a usual model has them."""

@@ -5,14 +5,16 @@ import pytest
 from app.machine.costs import Costs, Work
 from app.machine.rates import Rates
 from app.machine.roofline import roofline_of
-from engine.backends.llama_cpp.weights import Tensor, Weights
+from engine.backends.llama_cpp.gguf_header import Tensor
+from engine.backends.llama_cpp.matrix_product import TYPES as KINDS
+from engine.backends.llama_cpp.weights import Weights
 
 # 100 million weights of half a byte, and a head of 10 million.
 WEIGHTS = Weights(
     (
-        Tensor("blk.0.ffn_up.weight", "Q4_0", (1000, 100_000), 50_000_000),
-        Tensor("output.weight", "Q8_0", (1000, 10_000), 10_000_000),
-        Tensor("token_embd.weight", "F16", (1000, 10_000), 20_000_000),
+        Tensor("blk.0.ffn_up.weight", (1000, 100_000), KINDS["Q4_0"]),
+        Tensor("output.weight", (1000, 10_000), KINDS["Q8_0"]),
+        Tensor("token_embd.weight", (1000, 10_000), KINDS["F16"]),
     )
 )
 COSTS = Costs(

@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 from gguf import GGMLQuantizationType, GGUFReader
 
-from engine.backends.llama_cpp.matrix_product import TYPES
-from engine.backends.llama_cpp.weights import BLOCKS, Tensor, Weights, read_weights
+from engine.backends.llama_cpp.gguf_header import BLOCKS, Tensor
+from engine.backends.llama_cpp.matrix_product import TYPES as KINDS
+from engine.backends.llama_cpp.weights import Weights, read_weights
 from engine.errors import ModelDamaged, ModelNotFound
 from tests.engine.backends.llama_cpp.tiny_model import write_tiny_model
 
@@ -29,7 +30,7 @@ def test_the_sizes_of_blocks_are_those_of_the_format() -> None:
     for number, (name, *sizes) in BLOCKS.items():
         kind = GGMLQuantizationType[name]
         assert kind.value == number and GGML_QUANT_SIZES[kind] == tuple(sizes)
-    assert set(TYPES) == {name for name, *_ in BLOCKS.values()}
+    assert KINDS.items() <= {block.name: kind for kind, block in BLOCKS.items()}.items()
 
 
 def test_the_starter_model_multiplies_with_every_weight_but_reads_its_head_once(
@@ -43,10 +44,10 @@ def test_the_starter_model_multiplies_with_every_weight_but_reads_its_head_once(
 
 
 def test_a_head_of_its_own_takes_the_embedding_out_of_the_count() -> None:
-    embedding = Tensor("token_embd.weight", "F16", (8, 100), 1600)
-    head = Tensor("output.weight", "Q8_0", (8, 100), 850)
-    layer = Tensor("blk.0.ffn_up.weight", "F16", (8, 32), 512)
-    norm = Tensor("output_norm.weight", "F32", (8,), 32)
+    embedding = Tensor("token_embd.weight", (8, 100), KINDS["F16"])
+    head = Tensor("output.weight", (8, 100), KINDS["Q8_0"])
+    layer = Tensor("blk.0.ffn_up.weight", (8, 32), KINDS["F16"])
+    norm = Tensor("output_norm.weight", (8,), KINDS["F32"])
     weights = Weights((embedding, head, layer, norm))
     assert (weights.layer_multiply_adds, weights.head_multiply_adds) == (256, 800)
     assert weights.bytes_of_a_step == 512 + 850
@@ -54,7 +55,7 @@ def test_a_head_of_its_own_takes_the_embedding_out_of_the_count() -> None:
 
 
 def test_of_experts_a_token_meets_some() -> None:
-    experts = Tensor("blk.0.ffn_up_exps.weight", "F16", (8, 32, 4), 2048)
+    experts = Tensor("blk.0.ffn_up_exps.weight", (8, 32, 4), KINDS["F16"])
     weights = Weights((experts,), experts_used=1, experts=4)
     assert (weights.layer_multiply_adds, weights.bytes_of_a_step) == (256, 512)
 
