@@ -88,13 +88,21 @@ class BrokenHeader(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Tensor:
-    """`kind` is ggml's number of its type; `num_bytes` None: a type that is not known here."""
+    """`sizes` in ggml's order, that of a row first; `kind` is ggml's number of its type;
+    `num_bytes` None: a type that is not known here."""
 
     name: str
-    num_numbers: int
-    num_dimensions: int
+    sizes: tuple[int, ...]
     kind: int
     offset: int
+
+    @property
+    def num_dimensions(self) -> int:
+        return len(self.sizes)
+
+    @property
+    def num_numbers(self) -> int:
+        return prod(self.sizes)
 
     @property
     def num_bytes(self) -> int | None:
@@ -223,6 +231,6 @@ class _Reader:
         num_dimensions = int(self._take("I"))
         if num_dimensions > _MOST_DIMENSIONS:
             raise OutOfBounds
-        sizes = [int(self._take("Q")) for _ in range(num_dimensions)]
+        sizes = tuple(int(self._take("Q")) for _ in range(num_dimensions))
         kind, offset = int(self._take("I")), int(self._take("Q"))
-        return Tensor(name, prod(sizes), num_dimensions, kind, offset)
+        return Tensor(name, sizes, kind, offset)
