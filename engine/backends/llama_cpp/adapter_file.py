@@ -13,7 +13,7 @@ from engine.backends.llama_cpp.gguf_header import BrokenHeader, GGUFHeader, read
 from engine.errors import ModelDamaged, ModelError, ModelNotFound, ModelUnsupported
 
 REMEDY: Final = "choose another adapter, or bring this one again."
-Sizes = tuple[int, ...]
+Shape = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,7 +23,7 @@ class AdapterFacts:
 
     architecture: str
     base_model: str
-    changes: Mapping[str, tuple[Sizes, Sizes]]
+    changes: Mapping[str, tuple[Shape, Shape]]
 
 
 def is_adapter_file(path: Path) -> bool:
@@ -76,7 +76,7 @@ def check_fits(
             f"{path.name} is an adapter for {facts.architecture} models, and {model_name} is of the"
             f" architecture {own}: {_remedy(facts)}"
         )
-    weights = {each.name: each.sizes for header in headers for each in header.tensors}
+    weights = {each.name: each.shape for header in headers for each in header.tensors}
     for name, (first, second) in facts.changes.items():
         if name not in weights:
             raise ModelUnsupported(
@@ -118,12 +118,12 @@ def _header(path: Path) -> GGUFHeader:
         ) from error
 
 
-def _changes(path: Path, header: GGUFHeader) -> dict[str, tuple[Sizes, Sizes]]:
-    parts: dict[str, dict[str, Sizes]] = {}
+def _changes(path: Path, header: GGUFHeader) -> dict[str, tuple[Shape, Shape]]:
+    parts: dict[str, dict[str, Shape]] = {}
     for tensor in header.tensors:
         name, _, part = tensor.name.rpartition(".")
         if part in ("lora_a", "lora_b"):
-            parts.setdefault(name, {})[part] = tensor.sizes
+            parts.setdefault(name, {})[part] = tensor.shape
         elif not tensor.name.endswith("_norm.weight"):
             # llama.cpp passes over norms, and refuses all else.
             raise ModelUnsupported(
@@ -138,7 +138,7 @@ def _changes(path: Path, header: GGUFHeader) -> dict[str, tuple[Sizes, Sizes]]:
     return {name: (found["lora_a"], found["lora_b"]) for name, found in parts.items()}
 
 
-def _changed(name: str, first: Sizes, second: Sizes) -> Sizes | None:
+def _changed(name: str, first: Shape, second: Shape) -> Shape | None:
     """The sizes of what a pair changes; None where its parts do not belong together."""
     a, b = _padded(first), _padded(second)
     # The table of words is looked up instead of multiplied, so its first part lies the other way.
@@ -147,11 +147,11 @@ def _changed(name: str, first: Sizes, second: Sizes) -> Sizes | None:
     return (*size, *a[2:]) if rank == b[0] and a[2:] == b[2:] else None
 
 
-def _padded(sizes: Sizes) -> Sizes:
+def _padded(sizes: Shape) -> Shape:
     return sizes + (1,) * (4 - len(sizes))
 
 
-def _in_words(sizes: Sizes) -> str:
+def _in_words(sizes: Shape) -> str:
     kept = [size for at, size in enumerate(sizes) if at < 2 or size > 1]
     return " x ".join(f"{size:,}" for size in kept)
 

@@ -19,7 +19,7 @@ VERSIONS: Final = (2, 3)
 Value = str | int | float | bool | tuple[int | float | bool, ...]
 
 _STRING, _ARRAY = 8, 9
-_FORMATS: Final = {
+FORMATS: Final = {
     0: "B",
     1: "b",
     2: "H",
@@ -88,21 +88,22 @@ class BrokenHeader(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Tensor:
-    """`sizes` in ggml's order, that of a row first; `kind` is ggml's number of its type;
-    `num_bytes` None: a type that is not known here."""
+    """`shape` as in the file, the width of a row first; `kind` is ggml's number of its type, and
+    `num_bytes` is None where that is not known here. `offset` counts from the first tensor."""
 
     name: str
-    sizes: tuple[int, ...]
+    shape: tuple[int, ...]
     kind: int
-    offset: int
-
-    @property
-    def num_dimensions(self) -> int:
-        return len(self.sizes)
+    offset: int = 0
 
     @property
     def num_numbers(self) -> int:
-        return prod(self.sizes)
+        return prod(self.shape)
+
+    @property
+    def type_name(self) -> str:
+        block = BLOCKS.get(self.kind)
+        return f"type {self.kind}" if block is None else block.name
 
     @property
     def num_bytes(self) -> int | None:
@@ -189,7 +190,7 @@ class _Reader:
             elif kind == _STRING:
                 values[key] = self._text()
             else:
-                values[key] = self._take(_FORMATS[kind])
+                values[key] = self._take(FORMATS[kind])
         tensors = tuple(self._tensor() for _ in range(num_tensors))
         alignment = values.get("general.alignment", 32)
         size = alignment if isinstance(alignment, int) and alignment > 0 else 32
@@ -218,19 +219,19 @@ class _Reader:
         self._at = at
 
     def _numbers(self, kind: int, count: int) -> tuple[int | float | bool, ...] | None:
-        size = calcsize(_FORMATS[kind])
+        size = calcsize(FORMATS[kind])
         at, self._at = self._at, self._at + size * count
         if self._at > len(self._data):
             raise OutOfBounds
         if count > _LONGEST_KEPT:
             return None
-        return unpack_from(f"<{count}{_FORMATS[kind]}", self._data, at)
+        return unpack_from(f"<{count}{FORMATS[kind]}", self._data, at)
 
     def _tensor(self) -> Tensor:
         name = self._text()
         num_dimensions = int(self._take("I"))
         if num_dimensions > _MOST_DIMENSIONS:
             raise OutOfBounds
-        sizes = tuple(int(self._take("Q")) for _ in range(num_dimensions))
+        shape = tuple(int(self._take("Q")) for _ in range(num_dimensions))
         kind, offset = int(self._take("I")), int(self._take("Q"))
-        return Tensor(name, sizes, kind, offset)
+        return Tensor(name, shape, kind, offset)

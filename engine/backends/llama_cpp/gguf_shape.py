@@ -47,7 +47,7 @@ def shape_of(headers: Sequence[GGUFHeader]) -> ModelShape:
 def _multiplied(read: Iterable[tuple[Tensor, float]]) -> dict[str, int]:
     counted: dict[str, float] = {}
     for tensor, share in read:
-        if tensor.num_dimensions > 1:
+        if len(tensor.shape) > 1:
             kind = BLOCKS[tensor.kind].name if tensor.kind in BLOCKS else "F32"
             counted[kind] = counted.get(kind, 0.0) + tensor.num_numbers * share
     return {kind: round(number) for kind, number in counted.items()}

@@ -21,7 +21,7 @@ CHANGED = ("blk.3.attn_q.weight", "blk.20.ffn_down.weight", "blk.29.ffn_down.wei
 
 
 def write_starter_adapter(path: Path, starter: Path) -> Path:
-    sizes = {each.name: each.sizes for each in read_header(starter).tensors}
+    sizes = {each.name: each.shape for each in read_header(starter).tensors}
     changed = {name: (sizes[name][0], sizes[name][1]) for name in CHANGED}
     return write_tiny_adapter(path, changed=changed)
 

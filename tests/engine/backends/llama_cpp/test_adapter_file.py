@@ -38,7 +38,7 @@ def test_one_that_fits_says_what_it_changes(tmp_path: Path, model: Path) -> None
 
 
 def test_a_change_of_the_words_lies_the_other_way_round(tmp_path: Path, model: Path) -> None:
-    (num_words,) = [t.sizes[1] for t in read_header(model).tensors if t.name == "token_embd.weight"]
+    (num_words,) = [t.shape[1] for t in read_header(model).tensors if t.name == "token_embd.weight"]
     parts = {"token_embd.weight.lora_a": (num_words, 4), "token_embd.weight.lora_b": (WIDTH, 4)}
     check(write_tiny_adapter(tmp_path / "a.gguf", changed={}, added=parts), model)
 

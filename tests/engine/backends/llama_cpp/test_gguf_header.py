@@ -26,7 +26,7 @@ def test_values_lists_and_tensors_are_those_that_were_written(tiny: Path) -> Non
     by_name = {tensor.name: tensor for tensor in header.tensors}
     assert by_name["token_embd.weight"].num_numbers == 267 * WIDTH
     assert by_name["token_embd.weight"].num_bytes == 267 * WIDTH * 4
-    assert by_name["output_norm.weight"].num_dimensions == 1
+    assert by_name["output_norm.weight"].shape == (WIDTH,)
 
 
 def test_the_last_tensor_ends_with_the_file(tiny: Path) -> None:

@@ -48,8 +48,8 @@ def header(*tensors: Tensor, **values: int) -> GGUFHeader:
 
 
 def test_the_table_of_words_is_read_only_where_it_is_the_last_layer_too() -> None:
-    table = Tensor("token_embd.weight", (10, 100), 1, 0)
-    output = Tensor("output.weight", (10, 100), 8, 0)
+    table = Tensor("token_embd.weight", (10, 100), 1)
+    output = Tensor("output.weight", (10, 100), 8)
     tied = shape_of([header(table)])
     assert tied.multiplied == {"F16": 1000} and tied.read_bytes == 2000
     apart = shape_of([header(table, output)])
@@ -58,12 +58,12 @@ def test_the_table_of_words_is_read_only_where_it_is_the_last_layer_too() -> Non
 
 
 def test_of_experts_only_those_that_are_asked_are_read() -> None:
-    experts = Tensor("blk.0.ffn_up_exps.weight", (10, 100, 8), 0, 0)
+    experts = Tensor("blk.0.ffn_up_exps.weight", (10, 100, 8), 0)
     shape = shape_of([header(experts, expert_count=8, expert_used_count=2)])
     assert shape.multiplied == {"F32": 2000}
     assert (shape.read_bytes, shape.num_bytes) == (8000, 32000)
 
 
 def test_all_files_of_a_model_count() -> None:
-    parts = [header(Tensor(f"blk.{n}.ffn_up.weight", (10, 10), 0, 0)) for n in range(2)]
+    parts = [header(Tensor(f"blk.{n}.ffn_up.weight", (10, 10), 0)) for n in range(2)]
     assert shape_of(parts).num_parameters == 200
