@@ -35,19 +35,21 @@ LOOPBACK = ("127.0.0.1", "localhost", "::1")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
     """What is asked of the app. `port` None takes a free one; `model` and `draft_model` go before
-    the saved choices. `link` is the line to the launcher that started it, if there is one."""
+    the saved choices, `adapters` before those of the model. `link` is the line to the
+    launcher that started it, if there is one."""
 
     host: str = "127.0.0.1"
     port: int | None = None
     model: str = ""
     draft_model: str = ""
+    adapters: tuple[tuple[str, float], ...] = ()
     opens_browser: bool = True
     is_safe: bool = False
     link: Link | None = None
 
     @property
     def names_models(self) -> bool:
-        return bool(self.model or self.draft_model)
+        return bool(self.model or self.draft_model or self.adapters)
 
 
 def run(asked: Run) -> int:
@@ -128,7 +130,7 @@ async def serve_app(
         is_launched=link is not None,
         crash="" if link is None else link.orders.crash,
     )
-    services = Services(paths, asked.model, asked.draft_model, facts)
+    services = Services(paths, asked.model, asked.draft_model, facts, asked.adapters)
     watch = None if link is None else Watch(services, link)
     watching: asyncio.Task[None] | None = None
     try:

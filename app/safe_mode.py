@@ -15,8 +15,8 @@ NO_GRAPHICS_CARD = {
     "GGML_VK_VISIBLE_DEVICES": "",
 }
 WORDS = (
-    f"Safe mode: a context of at most {CONTEXT_TOKENS:,} tokens, no graphics card, nothing guessed"
-    " ahead, nothing from the disk."
+    f"Safe mode: a context of at most {CONTEXT_TOKENS:,} tokens, no graphics card, no adapters,"
+    " nothing guessed ahead, nothing from the disk."
 )
 
 
@@ -35,6 +35,7 @@ def safe_config(config: EngineConfig) -> EngineConfig:
         speculate=False,
         read_forced=False,
         draft_model_path=None,
+        adapters=(),
     )
 
 

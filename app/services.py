@@ -8,7 +8,7 @@ Nothing is opened before it is asked for, so that a command pays only for what i
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
@@ -38,6 +38,7 @@ from app.paths import Paths
 from app.presets.store import Presets
 from app.safe_mode import safe_config
 from app.settings import Settings, load_settings, save_settings
+from engine.adapter import Adapter
 from engine.config import EngineConfig
 from engine.errors import (
     HistoryError,
@@ -64,6 +65,7 @@ class Services:
     """Everything of one home. Owned by the event loop of the process that owns the home.
 
     `model` and `draft_model` override the saved choices: a path, a name of `models list`, or empty.
+    `adapters` (each a path or a name, and a scale) go before those that are saved for the model.
     In safe mode the model is held with little memory and no extras.
     """
 
@@ -73,6 +75,7 @@ class Services:
         model: str = "",
         draft_model: str = "",
         start_facts: StartFacts = AS_USUAL,
+        adapters: Sequence[tuple[str, float]] = (),
     ) -> None:
         paths.create()
         self.start_facts = start_facts
@@ -80,6 +83,7 @@ class Services:
         self._settings = load_settings(paths.settings)
         self._wanted_model = model
         self._wanted_draft_model = draft_model
+        self._wanted_adapters = tuple(adapters)
         self.url = ""
         """Where the app is reached; set before the page is built."""
         self._loading: asyncio.Future[ChatModel] | None = None
@@ -164,6 +168,21 @@ class Services:
         return find_model(self.paths, self._settings, wanted) if wanted else None
 
     @property
+    def adapters(self) -> tuple[Adapter, ...]:
+        """What changes the model: those named with the command, or else those saved for it.
+
+        Raises InvalidParams.
+        """
+        if self._wanted_adapters:
+            return self.named_adapters(self._wanted_adapters)
+        return self._settings.adapters_of(self.model_path)
+
+    def named_adapters(self, named: Sequence[tuple[str, float]]) -> tuple[Adapter, ...]:
+        return tuple(
+            Adapter(find_model(self.paths, self._settings, name), scale) for name, scale in named
+        )
+
+    @property
     def is_starter_model(self) -> bool:
         starter = starter_model()
         return starter is not None and self.model_path == starter
@@ -237,8 +256,9 @@ class Services:
             return await self._open(chosen)
         except OutOfMemory as error:
             failure = error
-        # Whoever names a model in the command wants that one or none.
-        starter = None if self._wanted_model else starter_model()
+        # Whoever names a model or an adapter in the command wants that one or none.
+        is_named = bool(self._wanted_model or self._wanted_adapters)
+        starter = None if is_named else starter_model()
         for config, change in steps_down(chosen, starter):
             try:
                 model = await self._open(config)
@@ -260,7 +280,10 @@ class Services:
         if self.start_facts.is_safe:
             return safe_config(self.settings.engine_config(self.model_path))
         return self.settings.engine_config(
-            self.model_path, self.paths.kv if self._keeps_kv else None, self.draft_model_path
+            self.model_path,
+            self.paths.kv if self._keeps_kv else None,
+            self.draft_model_path,
+            self.adapters,
         )
 
     @property
@@ -292,32 +315,57 @@ class Services:
         from engine.backends.llama_cpp.chat_file import check_chat_file
 
         await asyncio.to_thread(check_chat_file, path)
-        old_model, old_settings = self._wanted_model, self._settings
-        chosen = replace(old_settings, model="" if path == starter_model() else str(path))
+        chosen = replace(self._settings, model="" if path == starter_model() else str(path))
+        return await self._load_instead(chosen, str(path), "")
+
+    async def use_adapters(self, adapters: Sequence[Adapter]) -> str:
+        """Let these, and no others, change the model that answers, from now on and at every start.
+
+        Gives what the user should know of it. Raises the sentence that says why they cannot be
+        used; then it answers on as before. Refused while it is answering.
+        """
+        path, settings = self.model_path, self._settings
+        chosen = settings.with_adapters(path, adapters)
+        # Raises InvalidParams for too many of them.
+        chosen.engine_config(path)
+        return await self._load_instead(chosen, str(path), self._wanted_model)
+
+    async def _load_instead(self, chosen: Settings, model: str, wanted: str) -> str:
+        """Load `model` by `chosen` in the place of what is loaded, if something is, and keep that
+        choice; `wanted` is what is named by a command afterwards."""
+        before = self._wanted_model, self._wanted_adapters, self._settings
         if self._loading is not None:
             self._check_quiet()
             # By its name, so that the starter does not take its place.
-            self._choose(str(path), chosen)
+            self._choose(model, (), chosen)
             try:
                 await self.reload_model()
             except InglenookError as error:
-                self._choose(old_model, old_settings)
+                self._choose(*before)
                 with suppress(InglenookError):
                     await self.reload_model()
                 raise ModelError(f"{error} {self.model_name} answers on.") from error
-        self._choose("", chosen)
+        self._choose(wanted, (), chosen)
         self.save_settings(chosen)
         return self.model_notice
 
-    def _choose(self, model: str, settings: Settings) -> None:
-        self._wanted_model, self._settings = model, settings
+    def _choose(
+        self, model: str, adapters: tuple[tuple[str, float], ...], settings: Settings
+    ) -> None:
+        self._wanted_model, self._wanted_adapters, self._settings = model, adapters, settings
         self.__dict__.pop("model_path", None)
 
     async def remove_model(self, model: LocalModel) -> None:
-        """Delete what was downloaded, forget what was added; not the one that answers."""
+        """Delete what was downloaded, forget what was added; not what answers."""
         if self.model_path == model.path:
             raise UsageError(f"{model.name} is the model that answers: use another one first.")
+        if model.path in [each.path for each in self.adapters]:
+            raise UsageError(
+                f"{model.name} changes the model that answers: take it off that one first."
+            )
         await asyncio.to_thread(self.library.remove, model)
+        # Another model would be loaded with it later on, and fail.
+        self.save_settings(self.settings.without_adapter(model.path))
         if self.settings.model in (str(model.path), model.name):
             self.save_settings(replace(self.settings, model=""))
 

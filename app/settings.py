@@ -1,19 +1,23 @@
 """Choices that outlive the app's run: one small JSON file, written whole or not at all."""
 
 import json
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
 from app.chat.example import Example, examples_from_json
+from app.models.adapters import adapters_as_json, adapters_from_json
 from app.private_file import write_private
+from engine.adapter import Adapter
 from engine.config import DEFAULT_KV_DISK_BYTES, EngineConfig
 from engine.errors import HomeError, UsageError
 from engine.sampling_params import SamplingParams, with_changes
 
 OWN = {"context_tokens": int, "threads": int, "kv_type": str}
 """What may be chosen for one model, and its type."""
+ADAPTERS = "adapters"
+"""And the adapters that it is loaded with, as a list of files and scales."""
 WHOLE = ("max_batch_tokens", "kv_disk_bytes")
 
 
@@ -28,8 +32,9 @@ class Settings:
     since it names them badly. `show_likelihoods`: answers are stored with how likely each token
     was. After `unload_after_minutes` in which nobody asked anything the model is freed, and loaded
     again at the next message (None: never). `by_model` has, by the path of its file, what one
-    model is loaded with instead of `context_tokens`, `threads` and `kv_type`. `threads`,
-    `max_batch_tokens`, `kv_type`, `kv_ram_bytes` and `kv_disk_bytes` are those of `EngineConfig`.
+    model is loaded with instead of `context_tokens`, `threads` and `kv_type`, and its `adapters`.
+    `threads`, `max_batch_tokens`, `kv_type`, `kv_ram_bytes` and `kv_disk_bytes` are those of
+    `EngineConfig`.
     """
 
     model: str = ""
@@ -53,13 +58,41 @@ class Settings:
     def sampling(self) -> SamplingParams:
         return with_changes(SamplingParams(), self.default_sampling)
 
+    def adapters_of(self, model_path: Path) -> tuple[Adapter, ...]:
+        """Those that were chosen for this model, in their order."""
+        return adapters_from_json(self.by_model.get(str(model_path), {}).get(ADAPTERS, ()))
+
+    def with_adapters(self, model_path: Path, adapters: Sequence[Adapter]) -> "Settings":
+        """With these, and no others, for this model."""
+        key = str(model_path)
+        own = {
+            name: value for name, value in self.by_model.get(key, {}).items() if name != ADAPTERS
+        }
+        if adapters:
+            own[ADAPTERS] = adapters_as_json(adapters)
+        others = {path: each for path, each in self.by_model.items() if path != key}
+        return replace(self, by_model={**others, key: own} if own else others)
+
+    def without_adapter(self, path: Path) -> "Settings":
+        """With this one for no model."""
+        settings = self
+        for model in map(Path, self.by_model):
+            chosen = self.adapters_of(model)
+            left = [each for each in chosen if each.path != path]
+            if len(left) < len(chosen):
+                settings = settings.with_adapters(model, left)
+        return settings
+
     def engine_config(
         self,
         model_path: Path,
         kv_folder: Path | None = None,
         draft_model_path: Path | None = None,
+        adapters: Sequence[Adapter] | None = None,
     ) -> EngineConfig:
-        """How a model is loaded under these choices. Raises InvalidParams."""
+        """How a model is loaded under these choices; `adapters` instead of its own, if given.
+        Raises InvalidParams."""
+        chosen = self.adapters_of(model_path) if adapters is None else adapters
         own = self.by_model.get(str(model_path), {})
         return EngineConfig(
             model_path=model_path,
@@ -71,6 +104,7 @@ class Settings:
             kv_disk_bytes=self.kv_disk_bytes,
             kv_folder=kv_folder,
             draft_model_path=draft_model_path,
+            adapters=tuple(chosen),
         )
 
 
@@ -138,12 +172,13 @@ def _from_json(values: object) -> Settings:
 
 
 def check_own(path: str, own: object) -> None:
-    """Raises ValueError for what one model cannot be loaded with."""
-    if not isinstance(own, dict) or set(own) - set(OWN):
+    """Raises ValueError or InvalidParams for what one model cannot be loaded with."""
+    if not isinstance(own, dict) or set(own) - {*OWN, ADAPTERS}:
         raise ValueError(f"by_model of {path} is of the wrong kind")
     for name, kind in OWN.items():
         if name in own and type(own[name]) is not kind:
             raise ValueError(f"{name} of {path} is of the wrong kind")
+    adapters_from_json(own.get(ADAPTERS, ()))
 
 
 def _damaged(path: Path, error: Exception) -> HomeError:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+from engine.adapter import Adapter
 from engine.errors import InvalidParams
 
 DEFAULT_CONTEXT_TOKENS = 8192
@@ -11,6 +12,9 @@ DEFAULT_CONTEXT_TOKENS = 8192
 
 MIN_CONTEXT_TOKENS = 256
 DEFAULT_KV_DISK_BYTES = 10_000_000_000
+MOST_ADAPTERS = 2
+"""llama.cpp adds up three or more in an order that follows from where they lie in memory: with four
+the same prompt had one of five KVs, by the load, and what was kept would not be what is read."""
 KV_TYPES = ("auto", "f16", "q8_0")
 
 
@@ -34,6 +38,8 @@ class EngineConfig:
     not change their distribution. `read_forced`: read together what the form of an answer leaves
     no choice about, instead of computing a step for each token of it. `draft_model_path`: a
     smaller model of the same vocabulary that guesses, too, where nothing was said before.
+
+    `adapters` change what the model answers, all of it; those with a scale of 0 are not loaded.
     """
 
     model_path: Path
@@ -49,6 +55,16 @@ class EngineConfig:
     speculate: bool = True
     read_forced: bool = True
     draft_model_path: Path | None = None
+    adapters: tuple[Adapter, ...] = ()
+
+    @property
+    def acting_adapters(self) -> tuple[Adapter, ...]:
+        return tuple(each for each in self.adapters if each.acts)
+
+    @property
+    def adapter_bytes(self) -> int:
+        """What they take in memory, about."""
+        return sum(each.num_bytes for each in self.acting_adapters)
 
     def __post_init__(self) -> None:
         for name, low in (
@@ -69,6 +85,13 @@ class EngineConfig:
             )
         if self.draft_model_path is not None and not self.speculate:
             raise InvalidParams("draft_model_path needs speculate: without it nothing is guessed.")
+        if len(self.acting_adapters) > MOST_ADAPTERS:
+            raise InvalidParams(
+                f"At most {MOST_ADAPTERS} adapters can be used at once, got"
+                f" {len(self.acting_adapters)}: leave some out, or give them a scale of 0."
+            )
+        if len(self.adapters) != len({each.path for each in self.adapters}):
+            raise InvalidParams("An adapter was given twice: give it once, with its whole scale.")
         if self.max_sequences > 255:
             raise InvalidParams(f"max_sequences must be at most 255, got {self.max_sequences}.")
         if self.max_running > self.max_sequences:

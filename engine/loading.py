@@ -93,6 +93,7 @@ def draft_config(config: EngineConfig, model: Path) -> EngineConfig:
         config,
         model_path=model,
         draft_model_path=None,
+        adapters=(),
         max_sequences=config.max_running,
         max_batch_tokens=max(DRAFT_BATCH_TOKENS, config.max_running),
         kv_folder=None,

@@ -18,9 +18,11 @@ from app.history.database import Database
 from app.launch.start_facts import StartFacts
 from app.models.library import ModelLibrary
 from app.models.local import LocalModel
+from app.models.starter import starter_model
 from app.paths import Paths
 from app.presets.store import Presets
 from app.settings import Settings
+from engine.adapter import Adapter
 from engine.errors import PromptTooLong, UsageError
 from engine.metrics import Timings
 from engine.sampling_params import SamplingParams
@@ -222,6 +224,20 @@ class FakeServices:
 
     async def reload_model(self) -> None:
         raise UsageError("There is no model to load.")
+
+    @property
+    def model_path(self) -> Path:
+        path = starter_model()
+        assert path is not None
+        return path
+
+    @property
+    def adapters(self) -> tuple[Adapter, ...]:
+        return self.settings.adapters_of(self.model_path)
+
+    async def use_adapters(self, adapters: Sequence[Adapter]) -> str:
+        self.settings = self.settings.with_adapters(self.model_path, adapters)
+        return ""
 
     async def use_model(self, path: Path) -> str:
         self.used.append(path)

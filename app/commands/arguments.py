@@ -11,6 +11,7 @@ from engine.logprobs import MOST_ALTERNATIVES
 from engine.sampling.beam import MOST_BEAMS, EarlyStopping
 from engine.sampling_params import MOST_ANSWERS
 
+LORA_HELP = "a LoRA adapter, a GGUF file or a name of `models list`; give it again for a second"
 DRAFT_HELP = "a smaller model of the same vocabulary that guesses what comes next"
 ID_HELP = "as `list` shows it, or its beginning"
 
@@ -38,6 +39,7 @@ def add_run(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--host", default="127.0.0.1", metavar="H", help="the address to listen on")
     parser.add_argument("--model", default="", metavar="M", help="a GGUF file or a name")
     parser.add_argument("--draft-model", default="", metavar="M", help=DRAFT_HELP)
+    add_lora(parser)
     parser.add_argument("--safe", action="store_true", help="little memory and no extras")
     # The app under a launcher, which speaks to it on standard input and output.
     parser.add_argument("--launched", action="store_true", help=argparse.SUPPRESS)
@@ -48,6 +50,7 @@ def add_generate(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--system", metavar="S", help="the system prompt")
     parser.add_argument("--model", metavar="M", help="a GGUF file or a name of `models list`")
     parser.add_argument("--draft-model", metavar="M", help=DRAFT_HELP)
+    add_lora(parser)
     parser.add_argument(
         "--n",
         dest="num_answers",
@@ -169,6 +172,12 @@ def add_doctor(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--picture", dest="file", metavar="FILE", help="draw measured beside possible, as SVG"
+    )
+
+
+def add_lora(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--lora", dest="adapters", action="append", metavar="FILE[:SCALE]", help=LORA_HELP
     )
 
 

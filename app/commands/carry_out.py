@@ -51,4 +51,9 @@ async def carry_out(services: Services, options: Options, console: Console) -> N
             "The running app uses another draft model, or none: leave --draft-model out, or quit"
             " the app first."
         )
+    if options.adapters and services.adapters != services.named_adapters(options.adapters):
+        raise UsageError(
+            f"The running app answers with {services.model_name}: leave --lora out, choose the"
+            ' adapter under "Models" on the page, or quit the app first.'
+        )
     await COMMANDS[options.command].run(services, options, console)

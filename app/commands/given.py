@@ -5,12 +5,15 @@ import io
 import json
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from app.commands.options import Options
 from app.commands.sampling_options import take_sampling
+from app.models.adapters import divided
 from app.paths import Paths
+from engine.config import MOST_ADAPTERS
 from engine.errors import UsageError
 from engine.guided.grammar import GrammarKind, grammar_kind
 from grammars.catalog import FormFileError, forms_in, ready_forms
@@ -39,6 +42,8 @@ def options_of(parsed: argparse.Namespace) -> Options:
             )
         if not values["text"].strip():
             raise UsageError("There is nothing to answer: give a text, or - and a text to read.")
+    if "adapters" in values:
+        values["adapters"] = adapters_of(values["adapters"])
     if values.get("file"):
         values["file"] = str(absolute(values["file"]))
     for name in ("model", "draft_model"):
@@ -50,6 +55,16 @@ def options_of(parsed: argparse.Namespace) -> Options:
     if "ids" in values:
         values["ids"] = tuple(values["ids"])
     return Options(**values, sampling=sampling)
+
+
+def adapters_of(given: Sequence[str] | None) -> tuple[tuple[str, float], ...]:
+    """Each one's file, or the name that it is found by, and its scale."""
+    named = [divided(each) for each in given or ()]
+    if len(named) > MOST_ADAPTERS:
+        raise UsageError(f"At most {MOST_ADAPTERS} adapters can be used at once, got {len(named)}.")
+    return tuple(
+        (str(absolute(file)) if absolute(file).exists() else file, scale) for file, scale in named
+    )
 
 
 def form_of(values: dict[str, Any]) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from engine.errors import UsageError
 if TYPE_CHECKING:
     # Only for the types: who asks for help should not wait for what models need.
     from app.models.fit import Fit
+    from app.models.look import Look
     from app.models.way import Download
 
 TOLD_EVERY_S = 2.0
@@ -48,12 +49,14 @@ async def show_list(services: Services, options: Options, console: Console) -> N
         rows: list[dict[str, Any]] = [
             {
                 "name": each.model.name,
+                "kind": "adapter" if each.look.is_adapter else "model",
                 "path": str(each.model.path),
                 "bytes": each.model.num_bytes,
                 "starter": each.model.is_starter,
                 "chosen": each.model.is_chosen,
                 "source": each.model.source,
                 "architecture": each.look.architecture,
+                "base_model": each.look.base_model,
                 "quantization": each.look.quantization,
                 "problem": each.look.problem,
                 "fit": fit_as_json(each.fit),
@@ -64,7 +67,11 @@ async def show_list(services: Services, options: Options, console: Console) -> N
         return
     for each in found:
         mark = "*" if each.model.is_chosen else " "
-        verdict = each.look.problem if each.fit is None else verdict_in_words(each.fit)
+        verdict = each.look.problem
+        if each.fit is not None:
+            verdict = verdict_in_words(each.fit)
+        elif not verdict:
+            verdict = f"{adapter_in_words(each.look)}: `--lora {each.model.name}` uses it"
         instead = library.instead(each)
         verdict += f". {instead}" if instead else ""
         console.write(
@@ -119,10 +126,16 @@ async def show_info(services: Services, options: Options, console: Console) -> N
         path = find_model(services.paths, services.settings, options.text)
     else:
         path = services.model_path
-    context = services.settings.context_tokens or DEFAULT_CONTEXT_TOKENS
-    facts = await asyncio.to_thread(model_facts, path, context, services.settings.kv_type)
     library = services.library
     look = await asyncio.to_thread(library.looks.at, path)
+    if look.is_adapter and not look.problem:
+        show_adapter(path, look, options, console)
+        return
+    settings = services.settings
+    context = settings.context_tokens or DEFAULT_CONTEXT_TOKENS
+    is_in_use = not options.text or path == services.model_path
+    adapters = services.adapters if is_in_use else settings.adapters_of(path)
+    facts = await asyncio.to_thread(model_facts, path, context, settings.kv_type, adapters)
     fit = library.fit_of(path, look)
     if options.json:
         write_json(console, facts.as_json() | {"fit": fit_as_json(fit)})
@@ -140,10 +153,38 @@ async def show_info(services: Services, options: Options, console: Console) -> N
         f"  memory          about {bytes_in_words(facts.memory_bytes)} with a context of"
         f" {min(facts.context, context):,} tokens\n"
     )
+    for adapter in adapters:
+        size = bytes_in_words(adapter.num_bytes)
+        console.write(f"  adapter         {adapter.path} at {adapter.scale:g}, {size}\n")
     if fit is not None:
         console.write(f"  here            {verdict_in_words(fit)}\n")
     if path == starter_model():
         console.note(STARTER_NOTICE)
+
+
+def show_adapter(path: Path, look: "Look", options: Options, console: Console) -> None:
+    if options.json:
+        values = {
+            "name": path.stem,
+            "kind": "adapter",
+            "path": str(path),
+            "architecture": look.architecture,
+            "base_model": look.base_model,
+            "memory_bytes": look.num_bytes,
+        }
+        write_json(console, values)
+        return
+    console.write(
+        f"{path.stem}\n"
+        f"  file            {path}\n"
+        f"  kind            {adapter_in_words(look)}\n"
+        f"  memory          about {bytes_in_words(look.num_bytes)} besides its model\n"
+    )
+
+
+def adapter_in_words(look: "Look") -> str:
+    made_for = f", made for {look.base_model}" if look.base_model else ""
+    return f"a LoRA adapter for {look.architecture} models{made_for}"
 
 
 async def search(services: Services, options: Options, console: Console) -> None:
@@ -176,6 +217,8 @@ async def add(services: Services, options: Options, console: Console) -> None:
     )
     if options.json:
         write_json(console, {"name": model.name, "path": str(model.path)})
+    elif services.library.looks.at(model.path).is_adapter:
+        console.write(f"{model.name} can be used now: `inglenook run --lora {model.name}`.\n")
     else:
         console.write(f"{model.name} can be used now: `inglenook models use {model.name}`.\n")
 

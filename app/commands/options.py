@@ -24,6 +24,7 @@ class Options:
     file: str = ""
     model: str = ""
     draft_model: str = ""
+    adapters: tuple[tuple[str, float], ...] = ()
     system: str = ""
     json: bool = False
     yes: bool = False
@@ -54,7 +55,10 @@ class Options:
         """What `dataclasses.asdict` made of one. Raises TypeError for anything else."""
         options = cls(**values)
         return replace(
-            options, ids=tuple(options.ids), grammar_examples=tuple(options.grammar_examples)
+            options,
+            ids=tuple(options.ids),
+            adapters=tuple((str(file), float(scale)) for file, scale in options.adapters),
+            grammar_examples=tuple(options.grammar_examples),
         )
 
     def form(self) -> Grammar | None:

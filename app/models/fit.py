@@ -1,7 +1,7 @@
 """Whether a model fits this machine, how fast it would be, and why: before it is downloaded."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 import psutil
@@ -111,9 +111,7 @@ def fitting_context(shape: ModelShape, config: EngineConfig, room: Room) -> int 
     wanted = num_cells_of(config, shape.trained_context)
     for tokens in CONTEXTS:
         if tokens < wanted:
-            smaller = EngineConfig(
-                model_path=config.model_path, context_tokens=tokens, kv_type=config.kv_type
-            )
+            smaller = replace(config, context_tokens=tokens)
             if shape.memory_bytes(smaller) <= room.available - SPARE_BYTES:
                 return tokens
     return None

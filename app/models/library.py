@@ -22,6 +22,7 @@ from app.models.shelf import Brought, Shelf
 from app.models.starter import starter_model
 from app.paths import Paths
 from app.settings import Settings
+from engine.backends.llama_cpp.adapter_file import check_adapter_file, is_adapter_file
 from engine.backends.llama_cpp.chat_file import check_chat_file
 from engine.backends.llama_cpp.split_file import parts_of
 from engine.config import EngineConfig
@@ -30,7 +31,8 @@ from engine.errors import HomeError, InglenookError, InvalidParams, ModelNotFoun
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """A model here, with what its header says. `fit` None: it cannot be used, `look` says why."""
+    """A model or an adapter here, with what its header says. `fit` None: it is an adapter, or a
+    model that cannot be used, and `look` says why."""
 
     model: LocalModel
     look: Look
@@ -170,10 +172,14 @@ class ModelLibrary:
         return EngineConfig(model_path=Path("model.gguf"), context_tokens=context)
 
     def add(self, path: Path, *, is_copied: bool = False) -> LocalModel:
-        """Let a file be found by its name from now on; copied into the models folder or left where
-        it is. Raises the ModelError that says why it cannot be used. Blocks while it copies."""
+        """Let a model or an adapter be found by its name from now on; copied into the models
+        folder or left where it is. Raises the ModelError that says why it cannot be used. Blocks
+        while it copies."""
         path = _first_part(path)
-        check_chat_file(path)
+        if is_adapter_file(path):
+            check_adapter_file(path)
+        else:
+            check_chat_file(path)
         if is_copied:
             path = self._copy(path)
         elif path.parent != self._paths.models:

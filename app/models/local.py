@@ -5,11 +5,13 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from app.models.adapters import adapters_as_json
 from app.models.elsewhere import find_elsewhere
 from app.models.shelf import Shelf
 from app.models.starter import starter_model
 from app.paths import Paths
 from app.settings import Settings
+from engine.adapter import Adapter
 from engine.backends.llama_cpp.split_file import is_later_part, model_name, parts_of
 from engine.config import MIN_CONTEXT_TOKENS, EngineConfig
 from engine.errors import ModelNotFound
@@ -52,9 +54,10 @@ class ModelFacts:
     context: int
     kv_bytes_per_token: int
     memory_bytes: int
+    adapters: tuple[Adapter, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
-        return asdict(self)
+        return asdict(self) | {"adapters": adapters_as_json(self.adapters)}
 
 
 def known_models(paths: Paths) -> list[tuple[str, Path, str]]:
@@ -128,9 +131,11 @@ def num_bytes_of(path: Path) -> int:
     return sum(part.stat().st_size for part in parts_of(path) if part.is_file())
 
 
-def model_facts(path: Path, context_tokens: int, kv_type: str = "auto") -> ModelFacts:
+def model_facts(
+    path: Path, context_tokens: int, kv_type: str = "auto", adapters: tuple[Adapter, ...] = ()
+) -> ModelFacts:
     """Read the facts without loading the weights; `memory_bytes` is for a context of so many
-    tokens, or of all that the model was trained for."""
+    tokens, or of all that the model was trained for, and counts `adapters`."""
     # Reading the vocabulary needs the library, which other commands should not wait for.
     from engine.backends.llama_cpp.model import LlamaModel
 
@@ -138,7 +143,9 @@ def model_facts(path: Path, context_tokens: int, kv_type: str = "auto") -> Model
     try:
         info = model.info(model.kv_shape.choose(kv_type))
         num_cells = max(MIN_CONTEXT_TOKENS, min(info.trained_context, context_tokens))
-        config = EngineConfig(model_path=path, context_tokens=num_cells, kv_type=kv_type)
+        config = EngineConfig(
+            model_path=path, context_tokens=num_cells, kv_type=kv_type, adapters=adapters
+        )
         needed = model.shape.memory_bytes(config)
     finally:
         model.close()
@@ -151,6 +158,7 @@ def model_facts(path: Path, context_tokens: int, kv_type: str = "auto") -> Model
         context=info.trained_context,
         kv_bytes_per_token=info.kv_bytes_per_token,
         memory_bytes=needed,
+        adapters=adapters,
     )
 
 

@@ -7,13 +7,14 @@ cache until the file changes.
 import json
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from app.models.quantizations import named, quantization_of
 from app.private_file import write_private
+from engine.backends.llama_cpp.adapter_file import check_adapter_file, is_adapter_file
 from engine.backends.llama_cpp.architectures import is_known_architecture
 from engine.backends.llama_cpp.chat_file import check_chat_file, num_file_bytes
 from engine.backends.llama_cpp.gguf_shape import shape_of
@@ -22,16 +23,19 @@ from engine.backends.llama_cpp.model_shape import ContextShape, ModelShape
 from engine.backends.llama_cpp.split_file import parts_of
 from engine.errors import InglenookError, ModelUnsupported
 
-FORM = 1
+FORM = 2
 """To be raised when something else is remembered."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Look:
-    """`problem` empty: it can be used, and `shape` is there."""
+    """`problem` empty: it can be used, and `shape` is there if it is a model. Of an adapter the
+    architecture is that of its model, and `base_model` what it was made for, or empty."""
 
     num_bytes: int
+    is_adapter: bool = False
     architecture: str = ""
+    base_model: str = ""
     quantization: str = ""
     shape: ModelShape | None = None
     problem: str = ""
@@ -75,6 +79,8 @@ class Looks:
 def look_at(path: Path) -> Look:
     """Read the header, whatever it may be."""
     num_bytes = num_file_bytes(path)
+    if is_adapter_file(path):
+        return _look_at_adapter(path, num_bytes)
     try:
         headers = check_chat_file(path)
         architecture = headers[0].architecture
@@ -98,6 +104,19 @@ def look_at(path: Path) -> Look:
     )
 
 
+def _look_at_adapter(path: Path, num_bytes: int) -> Look:
+    try:
+        facts = check_adapter_file(path)
+    except InglenookError as error:
+        return Look(num_bytes=num_bytes, is_adapter=True, problem=str(error))
+    return Look(
+        num_bytes=num_bytes,
+        is_adapter=True,
+        architecture=facts.architecture,
+        base_model=facts.base_model,
+    )
+
+
 def _identity(path: Path) -> list[list[int]] | None:
     try:
         stats = [part.stat() for part in parts_of(path)]
@@ -113,8 +132,7 @@ def _made_by() -> list[Any]:
 
 def _as_json(look: Look) -> dict[str, Any]:
     values: dict[str, Any] = {
-        name: getattr(look, name)
-        for name in ("num_bytes", "architecture", "quantization", "problem")
+        each.name: getattr(look, each.name) for each in fields(Look) if each.name != "shape"
     }
     if look.shape is not None:
         shape, context = look.shape, look.shape.context
@@ -146,6 +164,8 @@ def _look_from(values: Mapping[str, Any]) -> Look:
         shape = ModelShape(**values["shape"], context=ContextShape(**values["context"], kv=kv))
     return Look(
         num_bytes=values["num_bytes"],
+        is_adapter=values["is_adapter"],
+        base_model=values["base_model"],
         architecture=values["architecture"],
         quantization=values["quantization"],
         shape=shape,

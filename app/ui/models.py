@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 from app.amounts import bytes_in_words, duration
@@ -12,7 +13,9 @@ from app.models.hub import FoundRepo, Offer
 from app.models.library import Available, Listed, ModelLibrary
 from app.models.quantizations import explained
 from app.models.way import Download, DownloadState
-from app.settings import Settings
+from app.settings import ADAPTERS, Settings
+from app.ui.adapters import adapter_row, choices
+from engine.adapter import Adapter
 
 CLASSES = {Verdict.FITS: "fits", Verdict.TIGHT: "tight", Verdict.NOT: "not"}
 STATES = {
@@ -23,12 +26,27 @@ STATES = {
 }
 
 
-def here(listed: Sequence[Listed], library: ModelLibrary, settings: Settings) -> dict[str, Any]:
-    """What the sheet opens with."""
+def here(
+    listed: Sequence[Listed],
+    library: ModelLibrary,
+    settings: Settings,
+    in_use: Path | None = None,
+    adapters: Sequence[Adapter] = (),
+) -> dict[str, Any]:
+    """What the sheet opens with; the model `in_use` is changed by `adapters`."""
+    rows = []
+    for each in sorted(listed, key=lambda each: each.look.is_adapter):
+        if each.look.is_adapter:
+            rows.append(adapter_row(each))
+            continue
+        row = model_row(each, library, settings)
+        if each.model.path == in_use and not each.look.problem:
+            row["adapters"] = choices(adapters, listed, each.look.architecture)
+        rows.append(row)
     return {
         "room": f"{bytes_in_words(library.room().available)} of memory are free for a model.",
         "is_measured": library.pace() is not None,
-        "models": [model_row(each, library, settings) for each in listed],
+        "models": rows,
         "downloads": downloads(library),
     }
 
@@ -37,6 +55,7 @@ def model_row(listed: Listed, library: ModelLibrary, settings: Settings) -> dict
     """One model that is here. `problem` says why it cannot be used, or is empty."""
     model, look = listed.model, listed.look
     facts = [bytes_in_words(model.num_bytes), look.quantization, look.architecture, model.source]
+    own = settings.by_model.get(str(model.path), {})
     row: dict[str, Any] = {
         "name": model.name,
         "facts": [each for each in facts if each],
@@ -45,7 +64,8 @@ def model_row(listed: Listed, library: ModelLibrary, settings: Settings) -> dict
         "can_be_removed": model.can_be_removed and not model.is_chosen,
         "problem": look.problem,
         "explained": explained(look.quantization),
-        "own": dict(settings.by_model.get(str(model.path), {})),
+        "own": {name: value for name, value in own.items() if name != ADAPTERS},
+        "adapters": [],
         "details": [],
         "instead": library.instead(listed),
     }

@@ -14,10 +14,11 @@ from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse, PlainTextResponse
 
 from app.models.catalog import catalog
-from app.settings import OWN
+from app.settings import ADAPTERS, OWN
 from app.ui import models as words
+from app.ui.adapters import chosen
 from app.ui.room import Services
-from engine.errors import InglenookError, UsageError
+from engine.errors import InglenookError, ModelNotFound, UsageError
 
 Action = Callable[[dict[str, Any]], Awaitable[Any]]
 
@@ -80,11 +81,17 @@ class ModelDesk:
             "use": self.use,
             "remove": self.remove,
             "own": self.keep_own,
+            "adapters": self.use_adapters,
         }
 
     async def here(self) -> dict[str, Any]:
-        library = self._services.library
-        return words.here(await library.here(), library, self._services.settings)
+        services, library = self._services, self._services.library
+        found = await library.here()
+        try:
+            in_use, adapters = services.model_path, services.adapters
+        except ModelNotFound:
+            return words.here(found, library, services.settings)
+        return words.here(found, library, services.settings, in_use, adapters)
 
     async def available(self) -> list[dict[str, Any]]:
         return words.available(catalog(), self._services.library.available(catalog()))
@@ -138,6 +145,10 @@ class ModelDesk:
         await self._services.remove_model(model)
         return await self.here()
 
+    async def use_adapters(self, given: dict[str, Any]) -> dict[str, Any]:
+        """What changes the model in use from now on; it is loaded anew."""
+        return {"notice": await self._services.use_adapters(chosen(given.get("adapters")))}
+
     async def keep_own(self, given: dict[str, Any]) -> dict[str, Any]:
         """What one model is loaded with from its next loading on; what is empty is as for all."""
         model = self._services.library.find(_text(given, "name"))
@@ -145,6 +156,10 @@ class ModelDesk:
         if any(type(value) is not OWN[name] for name, value in own.items()):
             raise UsageError("These choices are not numbers and names: choose them anew.")
         settings = self._services.settings
+        # Those are chosen apart from this, and stay.
+        adapters = settings.by_model.get(str(model.path), {}).get(ADAPTERS)
+        if adapters:
+            own[ADAPTERS] = adapters
         by_model = {**settings.by_model, str(model.path): own}
         changed = replace(
             settings, by_model={path: each for path, each in by_model.items() if each}

@@ -72,6 +72,15 @@ def test_a_draft_model_is_taken_only_where_something_is_guessed(
         parse("generate", "Hi", "--draft-model", "small.gguf")
 
 
+def test_an_adapter_is_a_file_or_a_name_with_a_scale(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "pirate.gguf").touch()
+    options = parse("generate", "Hi", "--lora", "pirate.gguf:0.8", "--lora", "sailor")
+    assert options.adapters == ((str(tmp_path / "pirate.gguf"), 0.8), ("sailor", 1.0))
+
+
 @pytest.mark.parametrize(
     ("given", "kind", "grammar"),
     [
@@ -209,6 +218,9 @@ def test_wrong_use_is_one_line_and_code_2(
         (["generate", "Hi", "--temperature", "nan"], "temperature must be between"),
         (["generate", "Hi", "--stop", ""], "must not be empty"),
         (["generate", " "], "nothing to answer"),
+        (["generate", "Hi", "--lora", "a.gguf:5"], "a.gguf must be between -4 and 4, got 5"),
+        (["run", "--lora", "a.gguf:-9"], "a.gguf must be between -4 and 4, got -9"),
+        (["generate", "Hi", "--lora", "a", "--lora", "b", "--lora", "c"], "At most 2 adapters"),
         (["run", "--host", "0.0.0.0"], "listens on this machine only"),
         (["chats", "delete", "x"], "--yes"),
     ],
@@ -230,6 +242,7 @@ def test_wrong_values_are_one_sentence_and_code_2(
         (["models", "info", "/nowhere.gguf"], "There is no model file at /nowhere.gguf"),
         (["generate", "Hi", "--model", "/nowhere.gguf"], "There is no model file"),
         (["generate", "Hi", "--model", "/"], "/ is not a file"),
+        (["generate", "Hi", "--lora", "/nowhere.gguf"], "There is no adapter at /nowhere.gguf"),
     ],
 )
 def test_a_failure_is_one_sentence_and_code_1(
@@ -300,7 +313,13 @@ def test_without_a_command_the_app_runs(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr("app.run.run", run)
     assert main([]) == 1
     assert main(["--no-open", "--port", "8000", "--safe"]) == 1
-    assert asked == [Run(), Run(port=8000, opens_browser=False, is_safe=True)]
+    assert main(["run", "--lora", "pirate:0.5"]) == 1
+    assert asked == [
+        Run(),
+        Run(port=8000, opens_browser=False, is_safe=True),
+        Run(adapters=(("pirate", 0.5),)),
+    ]
+    assert asked[-1].names_models
 
 
 def test_help_is_no_failure(capsys: pytest.CaptureFixture[str]) -> None:

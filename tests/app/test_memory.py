@@ -3,9 +3,11 @@
 from pathlib import Path
 from typing import Any
 
-from app.memory import Memory, given_back
+from app.memory import Memory, given_back, memory_of
+from engine.adapter import Adapter
 from engine.config import EngineConfig
 from engine.kv.store import KVUsage
+from tests.fakes_model import FakeEngine, fake_chat_model
 
 
 def memory(**changes: Any) -> Memory:
@@ -39,3 +41,12 @@ def test_what_a_model_gives_back_is_not_counted_twice() -> None:
     assert given_back(now, private=300_000_000 + 60_000_000) == 60_000_000
     assert given_back(now, private=10**10) == 98_000_000 + context
     assert context <= given_back(now) <= 98_000_000 + context
+
+
+def test_the_adapters_of_a_loaded_model_count_as_its_own(tmp_path: Path) -> None:
+    file = tmp_path / "pirate.gguf"
+    file.write_bytes(bytes(1000))
+    loaded = fake_chat_model(FakeEngine()).loaded
+    plain = EngineConfig(model_path=Path("m.gguf"))
+    adapted = EngineConfig(model_path=Path("m.gguf"), adapters=(Adapter(file),))
+    assert memory_of(loaded, adapted).num_bytes - memory_of(loaded, plain).num_bytes == 1000

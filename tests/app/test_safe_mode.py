@@ -10,6 +10,7 @@ from app.paths import Paths
 from app.safe_mode import NO_GRAPHICS_CARD, leave_graphics_card, safe_config
 from app.services import Services
 from app.settings import Settings, save_settings
+from engine.adapter import Adapter
 from engine.config import EngineConfig
 
 LARGE = EngineConfig(
@@ -20,6 +21,7 @@ LARGE = EngineConfig(
     kv_ram_bytes=10**9,
     kv_folder=Path("kv"),
     draft_model_path=Path("d.gguf"),
+    adapters=(Adapter(Path("a.gguf")),),
 )
 
 
@@ -30,6 +32,7 @@ def test_there_is_less_of_everything() -> None:
     assert safe.max_batch_tokens < LARGE.max_batch_tokens
     assert safe.max_running < safe.max_sequences < LARGE.max_sequences
     assert (safe.kv_folder, safe.draft_model_path, safe.kv_ram_bytes) == (None, None, 0)
+    assert safe.adapters == ()
     assert not safe.speculate and not safe.read_forced
 
 

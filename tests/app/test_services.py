@@ -15,6 +15,7 @@ from app.paths import Paths
 from app.run import keep_log
 from app.services import Services
 from app.settings import Settings, save_settings
+from engine.adapter import Adapter
 from engine.config import EngineConfig
 from engine.errors import (
     EngineError,
@@ -27,6 +28,7 @@ from engine.errors import (
     OutOfMemory,
     UsageError,
 )
+from tests.engine.backends.llama_cpp.tiny_adapter import write_tiny_adapter
 from tests.engine.backends.llama_cpp.tiny_model import write_tiny_model
 from tests.fakes_model import FakeEngine, FakeModelServices, fake_chat_model
 from tests.waiting import until
@@ -457,6 +459,58 @@ async def test_a_model_that_cannot_be_loaded_leaves_the_old_one(
     assert services.loaded_model is not None
     assert services.settings.model == "" and Services(paths).settings.model == ""
     assert services.tried[-1].model_path == starter
+    await services.close()
+
+
+async def test_adapters_are_used_at_once_and_at_the_next_start(paths: Paths, starter: Path) -> None:
+    services = TightServices(paths, lambda config: True)
+    services._wanted_adapters = (("of the command", 1.0),)
+    await services.chat_model()
+    assert [each.path.name for each in services.tried[-1].adapters] == ["of the command"]
+    pirate = Adapter(paths.models / "pirate.gguf", 0.5)
+    assert await services.use_adapters([pirate]) == ""
+    assert services.tried[-1].adapters == services.adapters == (pirate,)
+    assert services.settings.model == ""
+    assert Services(paths).adapters == (pirate,)
+    await services.use_adapters([])
+    assert services.tried[-1].adapters == Services(paths).adapters == ()
+    assert services.settings.by_model == {}
+    await services.close()
+
+
+async def test_adapters_that_cannot_be_used_leave_the_model_as_it_was(paths: Paths) -> None:
+    services = TightServices(paths, lambda config: not config.adapters)
+    await services.chat_model()
+    pirate = Adapter(paths.models / "pirate.gguf")
+    with pytest.raises(ModelError, match="5 GB are free. fake-model answers on."):
+        await services.use_adapters([pirate])
+    assert services.loaded_model is not None
+    assert services.adapters == Services(paths).adapters == ()
+    with pytest.raises(InvalidParams, match="At most 2"):
+        await services.use_adapters([Adapter(Path(f"/{name}")) for name in "abc"])
+    await services.close()
+
+
+async def test_the_adapter_of_a_command_goes_with_its_model(paths: Paths) -> None:
+    path = write_tiny_model(paths.models / "mine.gguf")
+    services = TightServices(paths, lambda config: True)
+    services._wanted_adapters = (("pirate", 1.0),)
+    await services.chat_model()
+    await services.use_model(path)
+    assert services.tried[-1].adapters == ()
+    await services.close()
+
+
+async def test_a_removed_adapter_is_used_for_no_model_any_more(paths: Paths) -> None:
+    pirate = write_tiny_adapter(paths.cache / "pirate.gguf")
+    services = TightServices(paths, lambda config: True)
+    model = services.library.add(pirate)
+    await services.use_adapters([Adapter(pirate)])
+    with pytest.raises(UsageError, match="pirate changes the model that answers: take it off"):
+        await services.remove_model(model)
+    await services.use_model(write_tiny_model(paths.models / "mine.gguf"))
+    await services.remove_model(model)
+    assert services.settings.by_model == {} and pirate.exists()
     await services.close()
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from app.chat.example import Example
 from app.settings import Settings, load_settings, save_settings
+from engine.adapter import Adapter
 from engine.errors import HomeError
 
 CHOSEN = Settings(
@@ -125,9 +126,29 @@ def test_one_model_may_be_loaded_with_choices_of_its_own(home: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "own", ['{"/m": 7}', '{"/m": {"threads": "x"}}', '{"/m": {"heat": 1}}', "[]"]
+    "own",
+    [
+        '{"/m": {"adapters": 7}}',
+        '{"/m": {"adapters": ["a.gguf"]}}',
+        '{"/m": {"adapters": [{"file": "a.gguf", "scale": 9}]}}',
+        '{"/m": 7}',
+        '{"/m": {"threads": "x"}}',
+        '{"/m": {"heat": 1}}',
+        "[]",
+    ],
 )
 def test_choices_of_one_model_that_make_no_sense_are_damage(home: Path, own: str) -> None:
     (home / "settings.json").write_text(f'{{"by_model": {own}}}')
     with pytest.raises(HomeError, match="are damaged"):
         load_settings(home / "settings.json")
+
+
+def test_a_model_keeps_its_adapters_and_others_have_none(home: Path) -> None:
+    own = {"/m.gguf": {"adapters": [{"file": "/a.gguf", "scale": 0.5}]}}
+    save_settings(home / "settings.json", Settings(by_model=own))
+    settings = load_settings(home / "settings.json")
+    pirate = Adapter(Path("/a.gguf"), 0.5)
+    assert settings.engine_config(Path("/m.gguf")).adapters == (pirate,)
+    assert settings.engine_config(Path("/other.gguf")).adapters == ()
+    named = (Adapter(Path("/b.gguf")),)
+    assert settings.engine_config(Path("/m.gguf"), adapters=named).adapters == named

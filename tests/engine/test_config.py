@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from engine.adapter import Adapter
 from engine.config import EngineConfig
 from engine.errors import InvalidParams
 
@@ -25,3 +26,18 @@ from engine.errors import InvalidParams
 def test_a_choice_that_cannot_work_is_refused_with_its_figures(choice: dict[str, int]) -> None:
     with pytest.raises(InvalidParams, match=r"\d"):
         EngineConfig(model_path=Path("model.gguf"), **choice)
+
+
+def test_more_adapters_than_have_a_fixed_order_are_refused() -> None:
+    three = tuple(Adapter(Path(f"{name}.gguf")) for name in "abc")
+    with pytest.raises(InvalidParams, match="At most 2 adapters can be used at once, got 3"):
+        EngineConfig(model_path=Path("model.gguf"), adapters=three)
+    silent = (*three[:2], Adapter(three[2].path, 0.0))
+    config = EngineConfig(model_path=Path("model.gguf"), adapters=silent)
+    assert config.acting_adapters == three[:2]
+
+
+def test_an_adapter_given_twice_is_refused() -> None:
+    twice = (Adapter(Path("a.gguf")), Adapter(Path("a.gguf"), 0.5))
+    with pytest.raises(InvalidParams, match="given twice"):
+        EngineConfig(model_path=Path("model.gguf"), adapters=twice)

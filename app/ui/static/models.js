@@ -90,7 +90,7 @@
     const row = made("li", { className: model.is_chosen ? "chosen" : "" });
     const actions = made("div", { className: "actions" });
     if (model.is_chosen) actions.append(made("span", { className: "quiet", textContent: "in use" }));
-    else if (!model.problem) {
+    else if (!model.problem && !model.is_adapter) {
       actions.append(
         button("Use", `Use ${model.name}`, async (pressed) => {
           say("");
@@ -104,6 +104,7 @@
     }
     if (model.can_be_removed) actions.append(button("Remove…", `Remove ${model.name}`, () => askRemoval(model, row)));
     const body = made("div", { className: "body" }, made("p", { className: "name", textContent: model.name }), facts(model.facts));
+    if (model.note) body.append(made("p", { className: "quiet", textContent: model.note }));
     body.append(model.problem ? made("p", { className: "wrong", textContent: model.problem }) : verdict(model));
     if (model.instead) body.append(made("p", { className: "quiet", textContent: model.instead }));
     body.append(details(model));
@@ -136,7 +137,7 @@
     if (model.explained) all.push(["Its form", model.explained]);
     for (const [name, value] of all) list.append(made("dt", { textContent: name }), made("dd", { textContent: value }));
     const part = made("details", {}, made("summary", { textContent: "Details" }), list);
-    if (model.problem) return part;
+    if (model.problem || model.is_adapter) return part;
     const asForAll = ["as for all", ""];
     const [contextLabel, context] = choice("Context", [asForAll, ...CONTEXTS.map((each) => [`${each.toLocaleString("en")} tokens`, each])], model.own.context_tokens);
     const [kvLabel, kv] = choice("Kept as", [asForAll, ["automatic", "auto"], ["f16", "f16"], ["q8_0", "q8_0"]], model.own.kv_type);
@@ -151,7 +152,27 @@
     };
     for (const select of [context, kv, threads]) select.addEventListener("change", keep);
     part.append(made("div", { className: "own" }, contextLabel, kvLabel, threadsLabel, made("span", { className: "quiet", textContent: "for this model alone, from its next loading on" })));
+    if (model.adapters.length) part.append(adapters(model));
     return part;
+  };
+
+  const adapters = (model) => {
+    const choices = model.adapters.map((each) => {
+      const box = made("input", { type: "checkbox", checked: each.is_used });
+      const scale = made("input", { type: "number", min: each.least, max: each.most, step: 0.1, value: each.scale, ariaLabel: `Scale of ${each.name}` });
+      const element = made("div", { className: "adapter" }, made("label", {}, box, each.name), made("label", {}, "Scale", scale), made("span", { className: "quiet", textContent: each.size }));
+      return { path: each.path, box, scale, element };
+    });
+    const load = button("Load with these", `Load ${model.name} with these adapters`, async (pressed) => {
+      say("");
+      const given = choices.filter(({ box }) => box.checked).map(({ path, scale }) => ({ path, scale: scale.value.trim() ? Number(scale.value) : null }));
+      const done = busy(pressed, "Loading…");
+      const used = await ask("/adapters", { adapters: given });
+      done();
+      // Who answers stands in many places of the page.
+      if (used) location.reload();
+    });
+    return made("fieldset", { className: "adapters" }, made("legend", { textContent: "Adapters" }), ...choices.map(({ element }) => element), load);
   };
 
   // ---- on their way

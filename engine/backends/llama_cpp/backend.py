@@ -1,5 +1,8 @@
-"""The llama.cpp backend: one model, one context."""
+"""The llama.cpp backend: one model, its adapters, one context."""
 
+from dataclasses import replace
+
+from engine.backends.llama_cpp.adapter import LlamaAdapter
 from engine.backends.llama_cpp.context import LlamaContext
 from engine.backends.llama_cpp.memory_need import check_model
 from engine.backends.llama_cpp.model import LlamaModel
@@ -21,6 +24,8 @@ class LlamaBackend:
         )
         try:
             trained = self._model.trained_context
+            # Before the context is made, which has room for what it finds.
+            adapters = [LlamaAdapter(each, self._model) for each in config.acting_adapters]
             kv_type = self._model.kv_shape.choose(config.kv_type)
             self.kv_memory = LlamaContext(
                 self._model,
@@ -29,11 +34,15 @@ class LlamaBackend:
                 max_batch_tokens=config.max_batch_tokens,
                 kv_type=kv_type,
                 beside_bytes=beside_bytes,
+                adapters=adapters,
             )
         except BaseException:
             self._model.close()
             raise
-        self.info = self._model.info(kv_type)
+        info = self._model.info(kv_type)
+        # What answered is the model with its adapters, wherever a name stands.
+        names = [info.name, *[each.name for each in config.acting_adapters]]
+        self.info = replace(info, name=" + ".join(names))
         self.tokenizer = self._model.vocabulary
         self.max_request_tokens = min(self.kv_memory.num_cells, trained)
         self.model_runner = LlamaRunner(

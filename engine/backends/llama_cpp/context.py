@@ -5,6 +5,7 @@ checked here before it is made.
 """
 
 import ctypes
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 
 from engine.backends.base import StepFailure
 from engine.backends.llama_cpp.abort_flag import AbortFlag
+from engine.backends.llama_cpp.adapter import LlamaAdapter, apply_adapters
 from engine.backends.llama_cpp.context_params import kv_namespace, make_params
 from engine.backends.llama_cpp.kv_type import KVType
 from engine.backends.llama_cpp.library import bindings, collected_log
@@ -53,8 +55,9 @@ class LlamaContext:
         max_batch_tokens: int,
         kv_type: KVType = "f16",
         beside_bytes: int = 0,
+        adapters: Sequence[LlamaAdapter] = (),
     ) -> None:
-        """`beside_bytes`: memory that must be left for something else."""
+        """`beside_bytes`: memory that must be left for something else. Raises a ModelError."""
         self._model = model
         self._num_sequences = num_sequences
         self._twin_offset = 0
@@ -78,7 +81,7 @@ class LlamaContext:
             max_batch_tokens=max_batch_tokens,
             kv_type=kv_type,
         )
-        self._namespace = kv_namespace(params, model)
+        self._namespace = kv_namespace(params, model, tuple(each.kv_name for each in adapters))
         with collected_log() as log:
             self._pointer: Any = bindings.llama_init_from_model(model.pointer, params)
             if not self._pointer:
@@ -87,6 +90,12 @@ class LlamaContext:
                     f" ({log[-1] if log else 'no reason was given'}): choose a smaller context in"
                     " the settings or close other programs."
                 )
+        if adapters:
+            try:
+                apply_adapters(self._pointer, adapters)
+            except BaseException:
+                self.close()
+                raise
         self._memory = bindings.llama_get_memory(self._pointer)
         self._num_cells: int = bindings.llama_n_ctx(self._pointer)
         self._num_vocabulary = model.vocabulary.num_tokens

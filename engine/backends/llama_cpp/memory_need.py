@@ -48,7 +48,9 @@ def check_model(shape: ModelShape, config: EngineConfig, beside_bytes: int = 0) 
     """Raise when weights and context together are more than is free, before either is taken."""
     # What a recurrent model needs for each token is not known, see above.
     is_known = shape.context.is_cut_anywhere
-    needed = beside_bytes + (shape.memory_bytes(config) if is_known else shape.num_bytes)
+    needed = beside_bytes + (
+        shape.memory_bytes(config) if is_known else shape.num_bytes + config.adapter_bytes
+    )
     available = psutil.virtual_memory().available
     if needed > available:
         tokens = num_cells_of(config, shape.trained_context)

@@ -53,8 +53,8 @@ class LlamaModel:
         check: Callable[[ModelShape], None] = lambda shape: None,
     ) -> None:
         """`check` may refuse the model by its measures, before its weights are read."""
-        headers = check_chat_file(path)
-        self.shape = shape_of(headers)
+        self.headers = check_chat_file(path)
+        self.shape = shape_of(self.headers)
         check(self.shape)
         params = bindings.llama_model_default_params()
         # Mapped and not repacked, even a large file opens at once.

@@ -91,4 +91,5 @@ class ModelShape:
     def memory_bytes(self, config: EngineConfig) -> int:
         """All that the model takes when it is loaded so. Raises InvalidParams."""
         words = WORD_BYTES * self.context.num_words
-        return self.num_bytes + words + self.context.bytes_for(config, self.trained_context)
+        weights = self.num_bytes + words + config.adapter_bytes
+        return weights + self.context.bytes_for(config, self.trained_context)

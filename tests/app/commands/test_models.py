@@ -14,8 +14,9 @@ from app.models.pace import Pace, PaceBook
 from app.models.way import Download, DownloadState
 from app.services import Services
 from app.settings import Settings, load_settings, save_settings
-from engine.errors import ModelDamaged, ModelNotFound, UsageError
+from engine.errors import ModelDamaged, ModelNotFound, ModelUnsupported, UsageError
 from tests.app.commands.console import Recorder
+from tests.engine.backends.llama_cpp.tiny_adapter import write_tiny_adapter
 from tests.engine.backends.llama_cpp.tiny_model import write_tiny_model
 from tests.fakes_hub import FakeHub
 from tests.fakes_model import FakeModelServices
@@ -165,3 +166,43 @@ async def test_a_command_that_is_ended_leaves_the_download_paused(
         await asyncio.wait([command])
         (download,) = services.library.downloads.all()
         assert download.state is DownloadState.PAUSED
+
+
+async def test_an_adapter_is_listed_with_its_kind_and_what_it_is_made_for(
+    services: FakeModelServices,
+) -> None:
+    facts = {"general.base_model.0.name": "Tiny 1B"}
+    pirate = write_tiny_adapter(services.paths.models / "pirate.gguf", facts=facts)
+    rows = {
+        each["name"]: each for each in (await models(services, "list", json=True)).json()["models"]
+    }
+    assert (rows["pirate"]["kind"], rows["starter"]["kind"]) == ("adapter", "model")
+    assert (rows["pirate"]["architecture"], rows["pirate"]["base_model"]) == ("llama", "Tiny 1B")
+    said = (await models(services, "list")).out
+    assert "a LoRA adapter for llama models, made for Tiny 1B: `--lora pirate` uses it" in said
+    facts_told = (await models(services, "info", text="pirate", json=True)).json()
+    assert (facts_told["kind"], facts_told["memory_bytes"]) == ("adapter", pirate.stat().st_size)
+    assert "besides its model" in (await models(services, "info", text="pirate")).out
+
+
+async def test_the_adapters_of_a_model_are_named_and_counted(services: FakeModelServices) -> None:
+    tiny = write_tiny_model(services.paths.models / "tiny.gguf")
+    pirate = write_tiny_adapter(services.paths.models / "pirate.gguf")
+    before = (await models(services, "info", text="tiny", json=True)).json()
+    chosen = [{"file": str(pirate), "scale": 0.5}]
+    services.save_settings(Settings(by_model={str(tiny): {"adapters": chosen}}))
+    after = (await models(services, "info", text="tiny", json=True)).json()
+    assert (before["adapters"], after["adapters"]) == ([], chosen)
+    assert after["memory_bytes"] - before["memory_bytes"] == pirate.stat().st_size
+    assert f"{pirate} at 0.5" in (await models(services, "info", text="tiny")).out
+
+
+async def test_added_adapters_say_how_they_are_used(
+    services: FakeModelServices, home: Path
+) -> None:
+    path = write_tiny_adapter(home / "pirate.gguf")
+    assert "`inglenook run --lora pirate`" in (await models(services, "add", file=str(path))).out
+    with pytest.raises(
+        ModelUnsupported, match="pirate.gguf is a LoRA adapter, which changes a model"
+    ):
+        await models(services, "use", text="pirate")

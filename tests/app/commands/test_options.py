@@ -18,11 +18,15 @@ def test_they_come_back_the_same() -> None:
         ids=("a", "b"),
         sampling={"seed": 3, "stop": ["x"]},
         json=True,
+        adapters=(("pirate", 0.5), ("/a.gguf", 1.0)),
     )
     assert Options.from_json(json.loads(json.dumps(asdict(options)))) == options
 
 
-@pytest.mark.parametrize("values", [None, [], "x", {}, {"command": "x", "ids": 5}, {"x": 1}])
+@pytest.mark.parametrize(
+    "values",
+    [None, [], "x", {}, {"command": "x", "ids": 5}, {"command": "x", "adapters": 5}, {"x": 1}],
+)
 def test_anything_else_is_refused(values: object) -> None:
     with pytest.raises(TypeError):
         Options.from_json(values)

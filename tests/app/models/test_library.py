@@ -13,6 +13,7 @@ from app.models.shelf import Brought
 from app.paths import Paths
 from app.settings import Settings
 from engine.errors import ModelDamaged, ModelNotFound, ModelUnsupported, UsageError
+from tests.engine.backends.llama_cpp.tiny_adapter import write_tiny_adapter
 from tests.engine.backends.llama_cpp.tiny_model import write_tiny_model
 from tests.fakes_hub import FakeHub
 
@@ -61,6 +62,28 @@ def test_an_added_file_stays_where_it_is_and_is_only_forgotten(
     assert path.exists()
     with pytest.raises(ModelNotFound, match="no model 'mine' here"):
         library.find("mine")
+
+
+async def test_an_adapter_is_added_and_listed_as_what_it_is(
+    library: ModelLibrary, tmp_path: Path
+) -> None:
+    library.add(write_tiny_adapter(tmp_path / "pirate.gguf"))
+    pirate = await listed(library, "pirate")
+    assert pirate.look.is_adapter and pirate.fit is None and pirate.look.problem == ""
+    broken = write_tiny_adapter(tmp_path / "broken.gguf", changed={})
+    with pytest.raises(ModelDamaged, match="changes nothing"):
+        library.add(broken)
+    assert [each.name for each in library.shelf.added()] == ["pirate.gguf"]
+
+
+async def test_the_adapters_of_a_model_count_in_its_verdict(paths: Paths, tmp_path: Path) -> None:
+    path = write_tiny_model(paths.models / "tiny.gguf")
+    pirate = write_tiny_adapter(tmp_path / "pirate.gguf")
+    own = {str(path): {"adapters": [{"file": str(pirate), "scale": 1.0}]}}
+    plain = await listed(ModelLibrary(paths, Settings), "tiny")
+    adapted = await listed(ModelLibrary(paths, lambda: Settings(by_model=own)), "tiny")
+    assert plain.fit is not None and adapted.fit is not None
+    assert adapted.fit.needed_bytes - plain.fit.needed_bytes == pirate.stat().st_size
 
 
 def test_a_copy_is_ours_and_is_deleted(library: ModelLibrary, paths: Paths, tmp_path: Path) -> None:

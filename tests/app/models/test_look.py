@@ -6,6 +6,7 @@ import pytest
 
 from app.models import look as room
 from app.models.look import Looks, look_at
+from tests.engine.backends.llama_cpp.tiny_adapter import write_tiny_adapter
 from tests.engine.backends.llama_cpp.tiny_model import write_tiny_model
 
 
@@ -23,6 +24,17 @@ def test_what_cannot_run_has_the_reason(tmp_path: Path) -> None:
     wonder = look_at(write_tiny_model(tmp_path / "new.gguf", "wonder"))
     assert "is of a kind (wonder) that this build of llama.cpp does not know" in wonder.problem
     assert wonder.shape is None
+
+
+def test_an_adapter_says_what_it_is_made_for_also_when_it_is_remembered(tmp_path: Path) -> None:
+    facts = {"general.base_model.0.name": "Tiny 1B"}
+    path = write_tiny_adapter(tmp_path / "pirate.gguf", facts=facts)
+    look = Looks(tmp_path / "memo.json").at(path)
+    assert (look.is_adapter, look.architecture, look.base_model) == (True, "llama", "Tiny 1B")
+    assert (look.problem, look.shape, look.num_bytes) == ("", None, path.stat().st_size)
+    assert Looks(tmp_path / "memo.json").at(path) == look
+    path.write_bytes(path.read_bytes()[:-9])
+    assert "cut off" in look_at(path).problem and look_at(path).is_adapter
 
 
 def test_a_file_is_read_once_until_it_changes(

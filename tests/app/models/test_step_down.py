@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from app.models.step_down import steps_down
+from engine.adapter import Adapter
 from engine.config import EngineConfig
 
 MODEL, STARTER = Path("large.gguf"), Path("starter.gguf")
@@ -20,6 +21,14 @@ def test_first_a_smaller_context_then_coarser_kv_then_the_starter() -> None:
         (MODEL, 1024, "q8_0"),
         (STARTER, 4096, "auto"),
     ]
+
+
+def test_an_adapter_stays_with_its_model_and_does_not_change_the_starter() -> None:
+    pirate = Adapter(Path("pirate.gguf"))
+    config = EngineConfig(model_path=MODEL, adapters=(pirate,))
+    *same, last = steps_down(config, STARTER)
+    assert {step.config.adapters for step in same} == {(pirate,)}
+    assert (last.config.model_path, last.config.adapters) == (STARTER, ())
 
 
 def test_what_is_small_already_has_fewer_steps() -> None:

@@ -5,7 +5,9 @@ from collections.abc import Iterator
 import pytest
 from playwright.async_api import Locator, expect
 
+from engine.adapter import Adapter
 from tests.app.ui.conftest import Arrive
+from tests.engine.backends.llama_cpp.tiny_adapter import write_tiny_adapter
 from tests.engine.backends.llama_cpp.tiny_model import write_tiny_model
 from tests.fakes_chat import FakeServices
 from tests.fakes_hub import FakeHub
@@ -122,6 +124,30 @@ async def test_what_is_chosen_for_one_model_is_kept_for_it_alone(
     await row(tab, "starter").get_by_label("Context").select_option("")
     await expect(row(tab, "starter").locator(".verdict")).to_contain_text("8,192 tokens")
     assert services.settings.by_model == {}
+
+
+async def test_an_adapter_is_chosen_with_its_scale_for_the_model_in_use(
+    services: FakeServices, arrive: Arrive, hub: FakeHub
+) -> None:
+    pirate = write_tiny_adapter(services.paths.models / "pirate.gguf")
+    tab = await opened(arrive)
+    names = tab.page.locator("#models_here li .name")
+    await expect(names.get_by_text("pirate", exact=True)).to_be_visible()
+    await expect(tab.page.get_by_role("button", name="Use pirate")).to_have_count(0)
+    starter = row(tab, "starter")
+    await starter.get_by_text("Details").click()
+    await starter.get_by_label("pirate", exact=True).check()
+    await starter.get_by_label("Scale of pirate").fill("7")
+    load = starter.get_by_role("button", name="Load starter with these adapters")
+    await load.click()
+    await expect(tab.page.locator("#models_said")).to_contain_text("between -4 and 4, got 7")
+    await starter.get_by_label("Scale of pirate").fill("0.8")
+    await load.click()
+    await expect(tab.page.locator("#models")).to_have_count(0)
+    await tab.page.wait_for_load_state()
+    await tab.settle()
+    assert services.adapters == (Adapter(pirate, 0.8),)
+    services.settings = services.settings.without_adapter(pirate)
 
 
 async def test_the_sheet_fits_a_phone_and_is_left_with_escape(

@@ -8,6 +8,8 @@ import httpx
 import pytest
 
 from app.web import server
+from engine.adapter import Adapter
+from tests.engine.backends.llama_cpp.tiny_adapter import write_tiny_adapter
 from tests.engine.backends.llama_cpp.tiny_model import write_tiny_model
 from tests.fakes_chat import FakeServices
 from tests.fakes_hub import FakeHub
@@ -72,6 +74,10 @@ async def test_only_the_page_itself_may_act(
         ("search", {"text": " "}, "give a name, a text or a path"),
         ("own", {"name": "starter", "context_tokens": "x"}, "are not numbers and names"),
         ("own", {"name": "starter", "context_tokens": 3}, "context_tokens must be at least 256"),
+        ("adapters", {"adapters": "pirate"}, "open the sheet anew"),
+        ("adapters", {"adapters": [7]}, "open the sheet anew"),
+        ("adapters", {"adapters": [{"path": "/a", "scale": None}]}, "a scale between -4 and 4"),
+        ("adapters", {"adapters": [{"path": "/a", "scale": 9}]}, "between -4 and 4, got 9"),
         ("remove", {"name": "starter", "is_sure": True}, "comes with the app"),
     ],
 )
@@ -85,6 +91,36 @@ async def test_what_is_no_request_is_refused(client: httpx.AsyncClient) -> None:
     assert (await client.post("/_app/models/fly", json={})).status_code == 404
     assert (await client.post("/_app/models/add", content=b"{")).status_code == 400
     assert (await client.post("/_app/models/add", json=[1])).status_code == 400
+
+
+async def test_the_model_in_use_offers_the_adapters_of_its_kind(
+    client: httpx.AsyncClient, services: FakeServices
+) -> None:
+    pirate = write_tiny_adapter(services.paths.models / "pirate.gguf")
+    write_tiny_adapter(services.paths.models / "other.gguf", architecture="gemma3")
+    write_tiny_model(services.paths.models / "tiny.gguf")
+
+    async def rows() -> dict[str, Any]:
+        here = (await client.get("/_app/models")).json()
+        assert [row["name"] for row in here["models"]] == ["starter", "tiny", "other", "pirate"]
+        return {row["name"]: row for row in here["models"]}
+
+    before = await rows()
+    assert before["pirate"]["is_adapter"] and "which changes a model" in before["pirate"]["note"]
+    (offered,) = before["starter"]["adapters"]
+    assert (offered["name"], offered["is_used"], offered["scale"]) == ("pirate", False, 1.0)
+    assert before["tiny"]["adapters"] == []
+    assert await act(client, "adapters", adapters=[{"path": str(pirate), "scale": 0.5}]) == {
+        "notice": ""
+    }
+    await act(client, "own", name="starter", threads=2)
+    assert services.adapters == (Adapter(pirate, 0.5),)
+    pirate.unlink()
+    here = (await client.get("/_app/models")).json()
+    (used,) = here["models"][0]["adapters"]
+    assert (used["name"], used["is_used"], used["scale"]) == ("pirate", True, 0.5)
+    await act(client, "adapters", adapters=[])
+    assert services.adapters == ()
 
 
 async def test_removing_asks_first(client: httpx.AsyncClient, services: FakeServices) -> None:
