@@ -23,7 +23,7 @@ PLAN = Plan(
     free_bytes=90 * GB,
 )
 MADE = Made(version=VERSION, torch="2.99.0", python="3.11.7", num_bytes=5 * GB)
-NOTHING = Standing(gpus=(), useless="", made=None, obstacle="", is_ours=False)
+NOTHING = Standing(gpus=(), useless="", not_yet="", made=None, obstacle="", is_ours=False)
 
 
 class FakeCuda(Installation):

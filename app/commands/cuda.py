@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from app.amounts import bytes_in_words
 from app.commands.console import Console, write_json
 from app.commands.options import Options
+from app.cuda.cards import not_yet
 from app.services import Services
 from engine.errors import UsageError
 
@@ -32,6 +33,8 @@ async def install(services: Services, options: Options, console: Console) -> Non
             return
         lines = [line[:1].upper() + line[1:] for line in plan.lines()]
         console.write("".join(f"{line}.\n" for line in lines))
+        if lacking := not_yet():
+            console.write(f"{lacking}\n")
         raise UsageError("Nothing was installed: say so with --yes.")
     made = await installation.install(options.torch_index, anyway=options.anyway, hear=console.note)
     if options.json:
@@ -58,6 +61,7 @@ def standing_lines(standing: "Standing") -> list[str]:
         return [
             "Nothing is installed for the graphics card.",
             standing.useless or "`inglenook cuda install` says what it would take.",
+            *filter(None, [standing.not_yet]),
         ]
     said = [
         f"Torch {made.torch} is installed for Inglenook {made.version}, with Python {made.python}"
@@ -69,7 +73,7 @@ def standing_lines(standing: "Standing") -> list[str]:
         said.append("Inglenook runs from it.")
     else:
         said.append("The next start of Inglenook uses it.")
-    return [*said, standing.useless] if standing.useless else said
+    return [*said, *filter(None, (standing.useless, standing.not_yet))]
 
 
 async def remove(services: Services, options: Options, console: Console) -> None:

@@ -2,8 +2,10 @@
 
 import sys
 from collections.abc import Sequence
+from importlib.util import find_spec
 
 from app.machine.gpu import Gpu
+from app.version import VERSION
 
 WHEELS = "https://download.pytorch.org/whl/"
 # The first driver of each CUDA: NVIDIA's release notes of the toolkit, table 3 (Linux; Windows' are
@@ -41,6 +43,16 @@ def why_useless(gpus: Sequence[Gpu], system: str = sys.platform) -> str:
     return (
         f"It would not help yet: {card.name} has the driver {card.driver}, and torch needs {least}"
         " or newer: update the driver."
+    )
+
+
+def not_yet() -> str:
+    """What an installation does not bring, in a sentence; empty once our own backend is there."""
+    if find_spec("engine.backends.torch") is not None:
+        return ""
+    return (
+        f"Inglenook {VERSION} has nothing yet that computes on the card, so answers would not come"
+        " any faster."
     )
 
 

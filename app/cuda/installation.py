@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from app.amounts import bytes_in_words
-from app.cuda.cards import OWN_INDEX, torch_index, why_useless
+from app.cuda.cards import OWN_INDEX, not_yet, torch_index, why_useless
 from app.cuda.environment import Environment, Made, python_in
 from app.cuda.pip import Hear, Pip, hosts_of, run
 from app.cuda.plan import Plan, WheelFile, file_of
@@ -37,11 +37,13 @@ FREE = {"inglenook", "torch", "triton", "transformers", "pip", "setuptools"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
-    """`useless`: why an installation would not help; `obstacle`: why what is made is not started;
-    both empty when all is well. `is_ours`: this process runs from it."""
+    """`useless`: why an installation would not help; `not_yet`: what it does not bring;
+    `obstacle`: why what is made is not started. All empty when all is well. `is_ours`: this
+    process runs from it."""
 
     gpus: tuple[Gpu, ...]
     useless: str
+    not_yet: str
     made: Made | None
     obstacle: str
     is_ours: bool
@@ -57,6 +59,7 @@ class Standing:
             "bytes": made.num_bytes if made else 0,
             "obstacle": self.obstacle,
             "useless": self.useless,
+            "not_yet": self.not_yet,
             "cards": [gpu.name for gpu in self.gpus],
         }
 
@@ -92,6 +95,7 @@ class Installation:
         return Standing(
             gpus=tuple(gpus),
             useless=why_useless(gpus),
+            not_yet=not_yet(),
             made=self.environment.made(),
             obstacle=self.environment.obstacle(),
             is_ours=self.environment.is_ours,

@@ -105,7 +105,7 @@ class GraphicsCard:
         about = about_gpus(standing.gpus)
         said = [f"{about[:1].upper()}{about[1:]}.", *standing_lines(standing)]
         if standing.made is None and not standing.useless:
-            said[1:] = [ABOUT]
+            said[1:] = [ABOUT, *filter(None, [standing.not_yet])]
         elif standing.made is not None and not standing.obstacle and not standing.is_ours:
             said.append(NEXT)
         if after:

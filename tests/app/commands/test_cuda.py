@@ -60,6 +60,8 @@ async def test_status_says_what_is_there_and_why_it_is_not_used(
     assert console.out.splitlines()[1] == "It is stale."
     told = (await asked(services, "status", "--json")).json()
     assert told["installed"] and not told["used"] and told["obstacle"] == "It is stale."
+    installation.stands = replace(NOTHING, useless="No card.", not_yet="Not faster.")
+    assert (await asked(services, "status")).out.splitlines()[1:] == ["No card.", "Not faster."]
     installation.stands = replace(NOTHING, made=MADE, is_ours=True)
     assert "runs from it" in (await asked(services, "status")).out
 

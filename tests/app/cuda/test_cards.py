@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.cuda.cards import OWN_INDEX, torch_index, why_useless
+from app.cuda.cards import OWN_INDEX, not_yet, torch_index, why_useless
 from app.machine.gpu import Gpu
 
 
@@ -41,3 +41,10 @@ def test_the_oldest_driver_decides_on_the_build() -> None:
 def test_another_index_or_none_can_be_asked_for() -> None:
     assert torch_index([card()], "https://here") == "https://here"
     assert torch_index([card()], OWN_INDEX) == ""
+
+
+def test_without_a_backend_for_it_that_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("app.cuda.cards.find_spec", lambda name: None)
+    assert "nothing yet that computes on the card" in not_yet()
+    monkeypatch.setattr("app.cuda.cards.find_spec", lambda name: name)
+    assert not_yet() == ""

@@ -49,9 +49,11 @@ async def test_without_a_card_the_button_says_why_and_cannot_be_pressed(
 async def test_sizes_come_first_then_the_installation_and_its_removal(
     cuda: FakeCuda, arrive: Arrive
 ) -> None:
+    cuda.stands = replace(HELPS, not_yet="Answers would not come any faster.")
     tab = await opened(arrive)
     shown = tab.page.locator("#card_shown")
     await expect(shown).to_contain_text("Pixel <9>")
+    await expect(shown).to_contain_text("would not come any faster")
     await expect(tab.page.locator("#card_install")).to_be_hidden()
     await tab.page.locator("#card_look").click()
     await expect(shown).to_contain_text("It fetches 1 file with 2 GB")
