@@ -119,19 +119,21 @@ class GraphicsCard:
             shown = {"look", "install"}
         if standing.made is not None:
             shown.add("remove")
-        return [_paragraphs(said), *_buttons(shown, is_useful=not standing.useless)]
+        size = "" if cuda.plan is None else f"Install, {bytes_in_words(cuda.plan.fetched_bytes)}"
+        return [_paragraphs(said), *_buttons(shown, not standing.useless, size)]
 
 
 def _button(words: str, elem_id: str) -> gr.Button:
     return gr.Button(words, size="sm", elem_id=elem_id, visible=False)
 
 
-def _buttons(shown: set[str], is_useful: bool = True) -> list[Any]:
+def _buttons(shown: set[str], is_useful: bool = True, install: str = "") -> list[Any]:
     """In the order of `outputs`; one that would not help is there and cannot be pressed."""
-    return [
-        gr.update(visible=name in shown, interactive=is_useful or name not in ("look", "install"))
-        for name in NAMES
-    ]
+    updates = {name: gr.update(visible=name in shown) for name in NAMES}
+    for name in ("look", "install"):
+        updates[name]["interactive"] = is_useful
+    updates["install"]["value"] = install or "Install"
+    return list(updates.values())
 
 
 def _paragraphs(sentences: Sequence[str]) -> str:

@@ -58,7 +58,7 @@ async def test_sizes_come_first_then_the_installation_and_its_removal(
     await tab.page.locator("#card_look").click()
     await expect(shown).to_contain_text("It fetches 1 file with 2 GB")
     await expect(shown).to_contain_text("90 GB are free")
-    await tab.page.locator("#card_install").click()
+    await tab.page.get_by_role("button", name="Install, 2 GB").click()
     await expect(shown).to_contain_text("Downloading torch-2.99.0.whl")
     await expect(tab.page.locator("#card_look")).to_be_hidden()
     cuda.gate.set()
