@@ -18,7 +18,8 @@ from collections.abc import Sequence
 from app.commands.parser import Parser, port
 from app.launch.child import own_command
 from app.launch.first import find_first, show_first
-from app.launch.launcher import Launcher, Options
+from app.launch.launcher import Launcher
+from app.launch.start import Options
 from app.launch.window import Window, show_webview
 from app.owner import HomeLock
 from app.paths import Paths

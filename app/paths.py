@@ -111,6 +111,11 @@ class Paths:
         return self.cache / "window"
 
     @property
+    def cuda(self) -> Path:
+        """The Python environment for the graphics card; may be missing."""
+        return self.data / "cuda"
+
+    @property
     def kv(self) -> Path:
         """Where what was read of conversations outlives the process."""
         return self.cache / "kv"

@@ -129,6 +129,7 @@ async def serve_app(
         is_safe=asked.is_safe,
         is_launched=link is not None,
         crash="" if link is None else link.orders.crash,
+        note="" if link is None else link.orders.note,
     )
     services = Services(paths, asked.model, asked.draft_model, facts, asked.adapters)
     watch = None if link is None else Watch(services, link)

@@ -51,6 +51,7 @@ from engine.errors import (
 )
 
 if TYPE_CHECKING:
+    from app.cuda.installation import Installation
     from app.models.library import ModelLibrary
 
 IDLE_LOOK_S = 15.0
@@ -204,6 +205,14 @@ class Services:
         from app.models.library import ModelLibrary
 
         return ModelLibrary(self.paths, lambda: self.settings, self._loaded_bytes)
+
+    @cached_property
+    def cuda(self) -> "Installation":
+        """What can be installed for an NVIDIA card."""
+        from app.cuda.installation import Installation
+        from app.cuda.wheels import brought
+
+        return Installation(self.paths, self.library.connections, wheels=brought())
 
     def _loaded_bytes(self) -> int:
         memory = self.memory
@@ -492,6 +501,8 @@ class Services:
             await self.jobs.close()
         if self._resting is not None:
             self._resting.cancel()
+        if "cuda" in self.__dict__:
+            await self.cuda.close()
         if "library" in self.__dict__:
             await self.library.close()
         if self._closing is not None:

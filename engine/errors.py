@@ -57,6 +57,10 @@ class DownloadEnded(DownloadError):
     """As above, and trying again by itself would not help."""
 
 
+class InstallationFailed(InglenookError):
+    """An installation could not be made; nothing of it is used."""
+
+
 class TemplateError(InglenookError):
     """The model's chat template cannot be understood or refuses these messages."""
 

@@ -17,6 +17,7 @@ import linux_package
 import macos_package
 import traces
 import windows_package
+from companions import lay_companions
 from components import components
 from engine_wheel import CACHE, BuildError, EngineWheel, engine_wheel
 from freeze import Frozen, freeze
@@ -43,6 +44,7 @@ def make_package(vision: bool) -> list[Path]:
     say("Freezing the app, about two minutes ...")
     frozen = freeze(BUILD / "frozen", unpacked(engine, BUILD / "engine"))
     describe(frozen, engine)
+    lay_companions(frozen.program, engine.wheel, BUILD / "wheel")
     check(frozen)
     DIST.mkdir(exist_ok=True)
     say("Packing, some minutes ...")

@@ -6,6 +6,7 @@ import marshal
 import pprint
 import sys
 import sysconfig
+import zipfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -89,6 +90,10 @@ def find_traces(folder: Path, words: Iterable[str]) -> list[tuple[str, str]]:
 
 def _parts(file: Path, name: str) -> Iterator[tuple[str, bytes]]:
     yield name, file.read_bytes()
+    if file.suffix == ".whl":
+        with zipfile.ZipFile(file) as wheel:
+            for member in wheel.namelist():
+                yield f"{name}:{member}", wheel.read(member)
     if file.name in ("inglenook", "inglenook.exe"):
         from PyInstaller.archive.readers import (  # type: ignore[import-untyped]
             CArchiveReader,

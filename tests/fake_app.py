@@ -46,6 +46,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
             "instance": str(os.getpid()),
             "arguments": sys.argv[1:],
             "crash": link.orders.crash,
+            "note": link.orders.note,
+            "starter": os.environ.get("INGLENOOK_STARTER", ""),
             "backtrace": os.environ.get("GGML_NO_BACKTRACE"),
         }
         self.answer(json.dumps(facts).encode())

@@ -26,6 +26,7 @@ from engine.adapter import Adapter
 from engine.errors import PromptTooLong, UsageError
 from engine.metrics import Timings
 from engine.sampling_params import SamplingParams
+from tests.fakes_cuda import FakeCuda
 from tests.fakes_machine import FakeMachine
 from tests.fakes_model import FakeEngine, fake_chat_model
 
@@ -204,6 +205,7 @@ class FakeServices:
         self.paths = Paths.from_environment({"INGLENOOK_HOME": str(folder)})
         self.paths.create()
         self.library = ModelLibrary(self.paths, lambda: self.settings)
+        self.cuda = FakeCuda(self.paths)
         self.used: list[Path] = []
         self.memory = None
         self.start_facts = StartFacts()

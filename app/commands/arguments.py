@@ -25,6 +25,7 @@ def make_parser() -> Parser:
     add_generate(commands.add_parser("generate", help="one answer to TEXT, stored nowhere"))
     add_chats(commands.add_parser("chats", help="the history: list, search, show, export, ..."))
     add_models(commands.add_parser("models", help="the models on this machine"))
+    add_cuda(commands.add_parser("cuda", help="what an NVIDIA card needs: install, status, remove"))
     commands.add_parser("bench", help="one of our benchmarks", add_help=False)
     commands.add_parser("eval", help="quality measured on data", add_help=False)
     selfchecker = commands.add_parser("selfcheck", help="whether the program is whole")
@@ -155,6 +156,26 @@ def add_models(parser: argparse.ArgumentParser) -> None:
     info.add_argument("text", nargs="?", default="", metavar="MODEL")
     add_json(info)
     actions.add_parser("quantize", help=quantize.SUMMARY, add_help=False)
+
+
+def add_cuda(parser: argparse.ArgumentParser) -> None:
+    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
+    install = actions.add_parser("install", help="say what it takes, and with --yes install it")
+    install.add_argument("--yes", action="store_true", help="really; without it nothing is fetched")
+    install.add_argument(
+        "--torch-index",
+        metavar="URL",
+        help="where torch comes from (default: PyTorch's own index, with the build for the driver;"
+        " none: from where pip takes everything)",
+    )
+    install.add_argument(
+        "--anyway", action="store_true", help="although no card was found that it would help"
+    )
+    add_json(install)
+    add_json(actions.add_parser("status", help="whether it is installed and used"))
+    remove = actions.add_parser("remove", help="delete it")
+    remove.add_argument("--yes", action="store_true", help="really; without it nothing is deleted")
+    add_json(remove)
 
 
 def add_doctor(parser: argparse.ArgumentParser) -> None:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from app.commands.chats import chats
 from app.commands.console import Console
+from app.commands.cuda import cuda
 from app.commands.doctor import doctor
 from app.commands.generate import generate
 from app.commands.models import models
@@ -31,6 +32,7 @@ COMMANDS: Mapping[str, Command] = {
     "generate": Command(generate, needs_history=False),
     "chats": Command(chats, needs_history=True),
     "models": Command(models, needs_history=False, writing=("add", "remove", "use")),
+    "cuda": Command(cuda, needs_history=False),
     "doctor": Command(doctor, needs_history=True),
 }
 

@@ -33,6 +33,8 @@ class Options:
     available: bool = False
     quantization: str = ""
     again: bool = False
+    torch_index: str = ""
+    anyway: bool = False
     self_test: bool = False
     report: bool = False
     reproducible: bool = True

@@ -8,7 +8,7 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -50,7 +50,9 @@ class Child:
         orders: Orders,
         log: Path,
         tell: Callable[[Said | End], None],
+        environment: Mapping[str, str] | None = None,
     ) -> None:
+        """`environment` is added to ours."""
         self._log = log
         self._tell = tell
         self._end = End(code=0)
@@ -63,7 +65,7 @@ class Child:
                 stdout=subprocess.PIPE,
                 stderr=stderr,
                 # A failed assertion in ggml would start a debugger, which takes seconds.
-                env={**os.environ, "GGML_NO_BACKTRACE": "1"},
+                env={**os.environ, "GGML_NO_BACKTRACE": "1", **(environment or {})},
                 **_handed_on(sock),
             )
         self._order(replace(orders, socket=_number_of(sock, self._process.pid)))

@@ -11,18 +11,22 @@ has ended, what a person wishes, and the signals of the system.
 
 import signal
 import socket
+import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from queue import Empty, SimpleQueue
 
+from app.cuda.environment import Environment, sweep_if_alone
 from app.launch.child import Child, End, Said, own_command
 from app.launch.crash import Crash, Suspect
 from app.launch.folder import show_folder
 from app.launch.link import Doing, Orders
+from app.launch.program import choose, failed_start, failure_words
 from app.launch.report import crash_report, keep_crash
 from app.launch.splash import Splash
+from app.launch.start import Options, Start
 from app.launch.status import Problem, Status
 from app.launch.watchdog import Close, Offer, StartAgain, Tell, Watchdog
 from app.launch.window import Window
@@ -46,33 +50,6 @@ STOPPED_TWICE = (
 )
 SAFE_WORDS = "uses little memory and no extras"
 SAFE_STARTER_WORDS = f"{SAFE_WORDS}, and the starter model"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
-    """`model` is named to the app; `command` starts a program that knows `run`, empty: ours."""
-
-    opens_window: bool = True
-    is_safe: bool = False
-    model: str = ""
-    command: tuple[str, ...] = ()
-
-    def app_command(self, start: "Start") -> tuple[str, ...]:
-        command = [*(self.command or own_command()), "run", "--launched", "--no-open"]
-        if model := start.model or self.model:
-            command += ["--model", model]
-        if start.is_safe:
-            command.append("--safe")
-        return tuple(command)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Start:
-    """How the app is started this time; `model` goes before the chosen one."""
-
-    is_safe: bool = False
-    model: str = ""
-    crash: str = ""
 
 
 class Launcher:
@@ -101,6 +78,9 @@ class Launcher:
         self._is_quitting = False
         self._now = Start(is_safe=options.is_safe)
         self._crash: Crash | None = None
+        self._environment = Environment(paths.cuda)
+        self._is_for_card = False
+        self._is_ready = False
         self._status = Status()
         if problem:
             self._tell(problem, (Wish.RESTART, Wish.QUIT))
@@ -130,6 +110,10 @@ class Launcher:
                 self._tell(str(error), (Wish.RESTART, Wish.LOGS, Wish.QUIT))
         if self._options.opens_window:
             self._window.open()
+        if self._lock is not None:
+            threading.Thread(
+                target=sweep_if_alone, args=(self._environment,), name="sweep", daemon=True
+            ).start()
         if self._status.problem is None:
             self._start(self._now)
         else:
@@ -161,15 +145,28 @@ class Launcher:
 
     def _start(self, start: Start) -> None:
         self._now = start
-        self._status = Status(is_safe=start.is_safe, crash=start.crash)
+        self._is_ready = False
+        program = choose(
+            self._environment,
+            self._options.command or own_command(),
+            is_safe=start.is_safe,
+            failure=start.card_failure,
+        )
+        self._is_for_card = program.is_for_card
+        self._status = Status(is_safe=start.is_safe, crash=start.crash, note=program.note)
         self._splash.open()
-        command = self._options.app_command(start)
-        orders = Orders(crash=start.crash)
+        command = [*program.command, *self._options.arguments(start)]
+        orders = Orders(crash=start.crash, note=program.note)
         log = self._paths.native_log
         try:
-            self._child = Child(command, self._sock, orders, log, self._inbox.put)
+            self._child = Child(
+                command, self._sock, orders, log, self._inbox.put, program.environment
+            )
         except OSError as error:
             reason = error.strerror or error
+            if program.is_for_card:
+                self._leave_card(f"its Python cannot be started: {reason}")
+                return
             self._tell(
                 f"Inglenook could not be started ({reason}): make room on the disk and in memory,"
                 " and try again.",
@@ -181,6 +178,7 @@ class Launcher:
             case Said("doing", dict() as doing):
                 self._status = replace(self._status, doing=Doing(**doing))
             case Said("ready", str() as url):
+                self._is_ready = True
                 self._splash.shut()
                 if self._child is not None:
                     self._child.give_door()
@@ -196,7 +194,7 @@ class Launcher:
                 self._end_child(None)
             case Wish.RESTART:
                 # Of an app that runs: as usual again. Of one that does not: what was tried before.
-                usual = Start() if self._child else replace(self._now, crash="")
+                usual = Start() if self._child else replace(self._now, crash="", card_failure="")
                 self._begin_again(usual)
             case Wish.SAFE:
                 self._begin_again(Start(is_safe=True, model=self._safe_model()))
@@ -230,7 +228,13 @@ class Launcher:
             start, self._next = self._next, None
             self._start(start)
             return
-        match self._watchdog.judge(end, time.strftime("%Y-%m-%d %H:%M:%S")):
+        now = time.strftime("%Y-%m-%d %H:%M:%S")
+        crash = failed_start(end, self._is_ready, now) if self._is_for_card else None
+        if crash is not None:
+            self._keep(crash)
+            self._leave_card(crash.cause)
+            return
+        match self._watchdog.judge(end, now):
             case Close():
                 self._is_quitting = True
                 self._status = replace(self._status, is_over=True)
@@ -244,6 +248,12 @@ class Launcher:
             case Offer(crash):
                 self._keep(crash)
                 self._offer(crash)
+
+    def _leave_card(self, cause: str) -> None:
+        """Start the app without what is installed for the card, until it is asked for again."""
+        sentence = failure_words(cause)
+        self._say(sentence)
+        self._start(replace(self._now, crash="", card_failure=sentence))
 
     def _offer(self, crash: Crash) -> None:
         """Ask how it goes on after several crashes."""

@@ -28,10 +28,12 @@ END = "end"
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Orders:
     """What the app is told at its start. `socket` is a file's number, or what Windows shares;
-    `crash` is the sentence about why it was started again, or empty."""
+    `crash` is the sentence about why it was started again, `note` another one that the user should
+    read; either may be empty."""
 
     socket: int | str = 0
     crash: str = ""
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,6 +25,8 @@ class Status:
     is_safe: bool = False
     crash: str = ""
     """Why it starts again, or empty."""
+    note: str = ""
+    """Another sentence to be read, or empty."""
     problem: Problem | None = None
     is_over: bool = False
 
@@ -46,6 +48,7 @@ class Status:
                 "steps": [{"text": text, "is_done": is_done} for text, is_done in self.steps()],
                 "elapsed_s": round(time.monotonic() - self.began, 1),
                 "crash": self.crash,
+                "note": self.note,
                 "is_safe": self.is_safe,
             }
         }

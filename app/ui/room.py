@@ -22,6 +22,7 @@ from engine.adapter import Adapter
 from engine.sampling_params import SamplingParams
 
 if TYPE_CHECKING:
+    from app.cuda.installation import Installation
     from app.models.library import ModelLibrary
 
 
@@ -129,6 +130,8 @@ class Services(Protocol):
     @property
     def api_key(self) -> str: ...
     def save_settings(self, settings: Settings) -> None: ...
+    @property
+    def cuda(self) -> "Installation": ...
     @property
     def library(self) -> "ModelLibrary": ...
     async def reload_model(self) -> None: ...

@@ -31,6 +31,8 @@ class StartNote:
 def start_words(start: StartFacts) -> list[str]:
     """Sentences; none when all is as usual."""
     said = [start.crash, STARTED_AGAIN] if start.crash else []
+    if start.note:
+        said.append(start.note)
     if start.is_safe:
         said.append(WORDS)
         if not start.is_launched:

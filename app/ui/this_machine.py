@@ -14,6 +14,7 @@ from app.machine.roofline import Roofline
 from app.machine.roofline_picture import describe, draw
 from app.machine.wording import cost_lines, kv_lines, plan_lines, rates_line
 from app.ui.boundary import told
+from app.ui.graphics_card import GraphicsCard
 from app.ui.room import Services
 from app.ui.verbatim import show_verbatim
 
@@ -34,6 +35,7 @@ class ThisMachinePanel:
                 gr.Button("Copy report", size="sm", elem_id="machine_copy")
             self.doing = gr.Markdown(elem_id="machine_doing")
             self.shown = gr.Markdown(elem_id="machine_findings")
+            self.card = GraphicsCard(services)
             self.report = gr.Textbox(elem_id="machine_report", label="Report on this machine")
         self.content = [self.doing, self.shown, self.report]
         self.outputs = [self.sheet, *self.content]

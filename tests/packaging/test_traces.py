@@ -2,6 +2,7 @@
 
 import sys
 import sysconfig
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -48,6 +49,13 @@ def test_a_trace_is_found_in_a_file_and_the_file_is_named(tmp_path: Path) -> Non
     assert traces.find_traces(tmp_path, ["/home/someone", "/nowhere"]) == [
         ("a/library.so", "/home/someone")
     ]
+
+
+def test_a_trace_is_found_inside_a_wheel(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "a.whl", "w", zipfile.ZIP_DEFLATED) as wheel:
+        wheel.writestr("library.so", b"\x7fELF at /home/someone/python/lib\0" * 100)
+    found = traces.find_traces(tmp_path, ["/home/someone"])
+    assert found == [("a.whl:library.so", "/home/someone")]
 
 
 def test_only_libraries_are_rewritten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

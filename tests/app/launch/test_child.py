@@ -40,7 +40,7 @@ def start(sock: socket.socket, tmp_path: Path) -> Start:
 
 def test_orders_come_first_and_with_the_socket(start: Start, sock: socket.socket) -> None:
     heard = start("import sys; print(sys.stdin.readline())")
-    expected = {"socket": sock.fileno(), "crash": "It crashed."}
+    expected = {"socket": sock.fileno(), "crash": "It crashed.", "note": ""}
     # Two names are no word of the app, and are not taken for one.
     assert heard.get(timeout=30) == End(code=0)
     heard = start(

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -12,9 +13,11 @@ from typing import Any
 
 import pytest
 
+from app.cuda.environment import Environment, Made, python_in
 from app.launch.report import kept_crashes
 from app.owner import HomeLock, launcher_address
 from app.paths import Paths
+from app.version import VERSION
 from app.web.port import bind
 from tests.launched import ROOT, Launched
 
@@ -237,6 +240,97 @@ def test_a_second_click_while_the_first_asks_something_finds_it(home: Path) -> N
     with launched(home) as app:
         app.until_problem()
         assert Launched(home, command=FAKE_APP).end()[0] == 0
+
+
+def install_for_card(home: Path, program: str, version: str = VERSION) -> Environment:
+    """An environment whose Python is this shell script."""
+    (home / "data").mkdir(parents=True, exist_ok=True)
+    environment = Environment(home / "data" / "cuda")
+    new = environment.new_folder()
+    python = python_in(new)
+    python.parent.mkdir()
+    python.write_text(f"#!/bin/sh\n{program}\n")
+    python.chmod(0o700)
+    with environment.alone():
+        environment.take(new, Made(version=version, torch="2", python="3.11.7", num_bytes=1))
+    return environment
+
+
+# As -I does, it leaves out three arguments of Python's own.
+ON_THE_CARD = f'shift 3; exec {shlex.join(FAKE_APP)} "$@"'
+
+
+def test_the_app_is_started_from_what_is_installed_for_the_card(home: Path, starter: Path) -> None:
+    install_for_card(home, ON_THE_CARD)
+    with launched(home) as app:
+        app.until_ready()
+        state = app.state()
+        assert state["starter"] == str(starter) and state["note"] == ""
+        assert state["arguments"] == ["run", "--launched", "--no-open"]
+
+
+@pytest.mark.parametrize(
+    ("program", "words"),
+    [
+        ("exit 1", "an error that nobody expected (exit code 1)"),
+        ("kill -SEGV $$", "a fault in memory (SIGSEGV)"),
+    ],
+)
+def test_what_cannot_be_started_for_the_card_is_left_alone_and_that_is_said(
+    home: Path, program: str, words: str
+) -> None:
+    install_for_card(home, program)
+    with launched(home) as app:
+        first = app.until_ready()
+        note = app.state()["note"]
+        assert "installed for the graphics card could not be used" in note and words in note
+        assert app.state()["crash"] == "" and app.state()["starter"] == ""
+        # A crash of another kind does not bring it back.
+        app.get("/die?signal=11")
+        app.until_ready(but=first)
+        assert words in app.state()["note"]
+
+
+def test_a_python_that_is_no_program_is_left_alone_as_well(home: Path) -> None:
+    install_for_card(home, "").python.chmod(0o600)
+    with launched(home) as app:
+        app.until_ready()
+        assert "its Python cannot be started" in app.state()["note"]
+
+
+def test_what_crashes_while_it_loads_the_model_for_the_card_is_not_tried_again(home: Path) -> None:
+    count = shlex.quote(str(home / "starts"))
+    install_for_card(
+        home, f"echo >> {count}; touch {shlex.quote(str(home / 'dies'))}; {ON_THE_CARD}"
+    )
+    with launched(home) as app:
+        app.wait_for(lambda: (home / "dies").exists(), "a start")
+        # Our own would die of the same.
+        app.wait_for(lambda: _problem(app) or app.state().get("instance"), "an end")
+    assert (home / "starts").read_text() == "\n"
+
+
+def test_an_installation_of_another_version_is_said_and_not_started(home: Path) -> None:
+    install_for_card(home, ON_THE_CARD, version="9.9.9")
+    with launched(home) as app:
+        app.until_ready()
+        assert "belongs to Inglenook 9.9.9 and this is" in app.state()["note"]
+        assert app.state()["starter"] == ""
+
+
+def test_safe_mode_does_not_use_the_card(home: Path) -> None:
+    install_for_card(home, ON_THE_CARD)
+    with launched(home, "--safe") as app:
+        app.until_ready()
+        assert app.state()["starter"] == "" and app.state()["note"] == ""
+
+
+def test_what_an_interrupted_installation_left_goes_at_the_next_start(home: Path) -> None:
+    (home / "data").mkdir()
+    left = Environment(home / "data" / "cuda").new_folder()
+    with launched(home) as app:
+        app.until_ready()
+        app.wait_for(lambda: not left.exists(), "an end of it")
 
 
 def test_a_port_that_is_taken_is_one_sentence(home: Path, app: Launched) -> None:

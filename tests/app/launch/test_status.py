@@ -23,9 +23,10 @@ def test_what_holds_it_up_is_said_instead() -> None:
 
 
 def test_the_time_since_the_start_counts() -> None:
-    shown = Status(began=time.monotonic() - 2.5, crash="It crashed.").as_json()
+    shown = Status(began=time.monotonic() - 2.5, crash="It crashed.", note="So it is.").as_json()
     assert 2.4 <= shown["starting"]["elapsed_s"] < 30
     assert shown["starting"]["crash"] == "It crashed."
+    assert shown["starting"]["note"] == "So it is."
 
 
 def test_a_problem_is_all_that_is_shown() -> None:

@@ -31,6 +31,12 @@ def test_a_crash_and_safe_mode_are_said_with_the_way_back() -> None:
     assert "without --safe" in way
 
 
+def test_what_the_launcher_has_to_say_is_said() -> None:
+    assert start_words(StartFacts(is_launched=True, note="The processor computes.")) == [
+        "The processor computes."
+    ]
+
+
 @asynccontextmanager
 async def started(browser: Browser, folder: Path, facts: StartFacts) -> AsyncIterator[Visitor]:
     """A tab on an app that was started so."""
