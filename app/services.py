@@ -387,8 +387,7 @@ class Services:
         if minutes is None or model is None or now - self._asked_at < 60 * minutes:
             return False
         self._loading = None
-        self.prospects.forget_all()
-        self._closing = asyncio.ensure_future(asyncio.to_thread(model.close))
+        self._closing = asyncio.ensure_future(self._free(model))
         await asyncio.wait([self._closing])
         return True
 
@@ -405,11 +404,16 @@ class Services:
             )
 
     async def _reload(self, old: ChatModel | None) -> ChatModel:
-        self.prospects.forget_all()
         if old is not None:
             # First of all: the memory of two would not fit.
-            await asyncio.to_thread(old.close)
+            await self._free(old)
         return await self._load()
+
+    async def _free(self, model: ChatModel) -> None:
+        """With what holds on to it; what nobody waits for is left undone."""
+        self.prospects.forget_all()
+        await self.jobs.leave_idle_work()
+        await asyncio.to_thread(model.close)
 
     async def limit_kv(self, ram_bytes: int | None, disk_bytes: int) -> None:
         """Let new budgets hold from now on, and at the next start."""

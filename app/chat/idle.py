@@ -64,6 +64,7 @@ class IdleWork:
             await asyncio.wait([self._tasks[conversation_id]])
 
     async def close(self) -> None:
+        """End all of it; more may begin."""
         tasks = list(self._tasks.values())
         for task in tasks:
             task.cancel()

@@ -128,6 +128,10 @@ class Jobs:
         await self._answered(conversation_id)
         await self._idle.at_rest(conversation_id)
 
+    async def leave_idle_work(self) -> None:
+        """The model goes: what nobody waits for is left undone."""
+        await self._idle.close()
+
     async def close(self) -> None:
         """Keep what is being written, marked as interrupted."""
         starting = list(self._starting.values())

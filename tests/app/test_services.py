@@ -548,6 +548,30 @@ async def test_a_model_that_nobody_asks_is_freed_and_loaded_again_at_the_next_me
     await services.close()
 
 
+async def test_idle_work_ends_before_its_model_goes(
+    paths: Paths, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was asked for ids by a model that was closed already."""
+    services = FakeModelServices(paths, FakeEngine(script="Yes."))
+    before = await services.chat_model()
+    asked = asyncio.Event()
+
+    async def prefix(*_: object) -> list[int]:
+        asked.set()
+        await asyncio.sleep(60)
+        raise RuntimeError("cannot schedule new futures after shutdown")
+
+    monkeypatch.setattr(ChatModel, "prefix", prefix)
+    conversation = await services.conversations.create()
+    await (await services.jobs.send(conversation.conversation_id, "Hello")).finished()
+    await asyncio.wait_for(asked.wait(), 10)
+    await services.reload_model()
+    assert services.loaded_model is not before
+    await asyncio.wait_for(services.jobs.at_rest(conversation.conversation_id), 10)
+    await services.close()
+    assert not caplog.records
+
+
 async def test_a_chat_deleted_while_the_model_is_freed_is_forgotten_at_once(paths: Paths) -> None:
     save_settings(paths.settings, Settings(unload_after_minutes=10))
     services = FakeModelServices(paths, FakeEngine(script="Yes."))
