@@ -7,7 +7,6 @@ closing or reloading the page changes nothing about the answer.
 import asyncio
 import json
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -34,8 +33,6 @@ WINDOW = 40
 """Messages shown at first, and added by each "Show earlier messages"."""
 
 STAY_S = 20.0
-LINGER_S = 0.5
-"""So long a following that is stale may take to notice it."""
 TYPING_PAUSE_S = 0.3
 """A text that is being written is measured this often at most."""
 
@@ -97,32 +94,19 @@ class Shown:
         return [one for one in self.messages if one.message_id != answer.message_id]
 
 
-class Following:
-    """One look at a conversation and its answer, until it ends or the tab moves on."""
-
-    def __init__(self) -> None:
-        self.has_ended = asyncio.Event()
-
-
 class Tabs:
     """Which following is the newest in each open tab. Touched by the event loop only."""
 
     def __init__(self) -> None:
-        self._newest: dict[str, Following] = {}
+        self._newest: dict[str, object] = {}
 
-    async def enter(self, tab: str) -> Following:
-        """From now on, whatever this tab followed before is stale; when this returns, all that it
-        had to show has been sent."""
-        before = self._newest.get(tab)
-        self._newest[tab] = following = Following()
-        if before is not None:
-            # Else its last update may come after our first, and take the Stop button away.
-            with suppress(TimeoutError):
-                await asyncio.wait_for(before.has_ended.wait(), LINGER_S)
-        return following
+    def enter(self, tab: str) -> object:
+        """From now on, whatever this tab followed before is stale."""
+        self._newest[tab] = token = object()
+        return token
 
-    def is_newest(self, tab: str, following: Following) -> bool:
-        return self._newest.get(tab) is following
+    def is_newest(self, tab: str, token: object) -> bool:
+        return self._newest.get(tab) is token
 
     def leave(self, tab: str) -> None:
         self._newest.pop(tab, None)
@@ -183,16 +167,7 @@ class Chat:
     ) -> AsyncGenerator[Updates, None]:
         """Show the conversation, and its running answer to the end or until the tab moves on."""
         tab = str(request.session_hash)
-        following = await self.tabs.enter(tab)
-        try:
-            async for updates in self._watch(tab, following, conversation_id, num_shown):
-                yield updates
-        finally:
-            following.has_ended.set()
-
-    async def _watch(
-        self, tab: str, following: Following, conversation_id: str | None, num_shown: int
-    ) -> AsyncGenerator[Updates, None]:
+        token = self.tabs.enter(tab)
         # The job before the messages: an answer that ends in between is then in one of them.
         job = self.services.jobs.get(conversation_id) if conversation_id else None
         shown = await self.read(conversation_id, num_shown)
@@ -200,13 +175,13 @@ class Chat:
             before = shown.before(job.answer.message)
             updates = self._busy(shown)
             async for answer in job.follow():
-                if not self.tabs.is_newest(tab, following):
+                if not self.tabs.is_newest(tab, token):
                     break
                 held = left_out_before([*before, answer.message])
                 yield updates | {self.chatbot: rows(before, held) + live_rows(answer)}
                 updates = {}
             shown = await self.read(conversation_id, num_shown)
-        if self.tabs.is_newest(tab, following):
+        if self.tabs.is_newest(tab, token):
             yield self._idle(shown)
         # Gradio repeats the last update at the end, when the tab may show something else already:
         # who sent a message as soon as the page was there had no Stop beside the answer.

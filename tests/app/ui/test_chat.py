@@ -1,6 +1,5 @@
 """What the first page says about the model, and what following a conversation leaves behind."""
 
-import asyncio
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -43,29 +42,7 @@ async def test_what_is_followed_last_repeats_nothing_at_its_end(services: FakeSe
     shown, last = [each async for each in chat.follow(None, 40, tab)]
     assert shown[chat.composer]["submit_btn"] is True
     assert last == dict.fromkeys(chat.outputs, gr.skip())
-
-
-async def test_a_following_begins_when_the_one_before_has_shown_its_last(
-    services: FakeServices,
-) -> None:
-    """Else the page that had just been opened was shown without an answer, over the answer."""
-    with gr.Blocks(analytics_enabled=False):
-        chat = Chat(services, SettingsPanel(services))
-    tab = SimpleNamespace(session_hash="tab")
-    first = chat.follow(None, 40, tab)
-    await anext(first)
-    second = asyncio.ensure_future(anext(chat.follow(None, 40, tab)))
-    await asyncio.sleep(0.05)
-    assert not second.done()
-    (last,) = [each async for each in first]
-    assert last == dict.fromkeys(chat.outputs, gr.skip())
-    assert (await second)[chat.composer]["submit_btn"] is True
-
-
-async def test_a_following_that_hangs_holds_up_no_other_for_long(services: FakeServices) -> None:
-    with gr.Blocks(analytics_enabled=False):
-        chat = Chat(services, SettingsPanel(services))
-    tab = SimpleNamespace(session_hash="tab")
-    hanging = chat.follow(None, 40, tab)
-    await anext(hanging)
-    assert await asyncio.wait_for(anext(chat.follow(None, 40, tab)), 5)
+    following = chat.follow(None, 40, tab)
+    assert await anext(following) != last
+    chat.tabs.enter("tab")
+    assert [each async for each in following] == [last]
