@@ -183,9 +183,9 @@ class Chat:
             shown = await self.read(conversation_id, num_shown)
         if self.tabs.is_newest(tab, token):
             yield self._idle(shown)
-        # Gradio repeats the last update at the end, when the tab may show something else already:
-        # who sent a message as soon as the page was there had no Stop beside the answer.
-        yield {output: gr.skip() for output in self.outputs}
+        else:
+            # Gradio repeats the last update at the end; it would paint over the other one.
+            yield {output: gr.skip() for output in self.outputs}
 
     async def read(self, conversation_id: str | None, num_shown: int) -> Shown:
         """The end of a conversation; one that is gone shows nothing."""
