@@ -3,7 +3,7 @@
 import itertools
 import random
 from functools import cache
-from time import process_time
+from time import thread_time
 
 import llguidance
 import pytest
@@ -135,10 +135,10 @@ def test_a_lexeme_is_as_long_as_can_be(source: str, num_lexemes: int) -> None:
     ids=["alike", "many", "doubled", "deep", "doubled without recursion"],
 )
 def test_what_takes_too_long_to_look_at_is_refused_in_time(source: str) -> None:
-    began = process_time()
+    began = thread_time()
     with pytest.raises(GrammarError, match="make it"):
         Lexer(read_gbnf(source), ROOT).pieces()
-    assert process_time() - began < 2
+    assert thread_time() - began < 2
 
 
 def test_what_a_model_could_not_follow_is_refused_or_said(monkeypatch: pytest.MonkeyPatch) -> None:
