@@ -1,7 +1,7 @@
 """The composition root: who exists, in which order they are made and closed.
 
     Paths, Settings -> Database -> Conversations -> ChatSession -> Jobs, IdleWork
-                       ChatModel (loaded in a thread) ---^
+                 `--> ModelChoice -> ModelHolder -----^
 
 Nothing is opened before it is asked for, so that a command pays only for what it uses.
 """
@@ -30,23 +30,21 @@ from app.history.database import Database
 from app.history.programs import Programs
 from app.launch.start_facts import StartFacts
 from app.machine.this_machine import ThisMachine
-from app.memory import Memory, given_back, memory_of
-from app.models.local import LocalModel, find_model
+from app.memory import Memory, given_back
+from app.models.choice import ModelChoice
+from app.models.holder import ModelHolder
+from app.models.local import LocalModel
 from app.models.starter import starter_model
-from app.models.step_down import steps_down
 from app.paths import Paths
 from app.presets.store import Presets
-from app.safe_mode import safe_config
 from app.settings import Settings, load_settings, save_settings
 from engine.adapter import Adapter
 from engine.config import EngineConfig
 from engine.errors import (
     HistoryError,
     InglenookError,
-    InvalidParams,
     ModelError,
     ModelNotFound,
-    OutOfMemory,
     UsageError,
 )
 
@@ -81,28 +79,33 @@ class Services:
         paths.create()
         self.start_facts = start_facts
         self.paths = paths
-        self._settings = load_settings(paths.settings)
-        self._wanted_model = model
-        self._wanted_draft_model = draft_model
-        self._wanted_adapters = tuple(adapters)
+        self._choice = ModelChoice(
+            paths=paths,
+            settings=load_settings(paths.settings),
+            model=model,
+            draft_model=draft_model,
+            adapters=tuple(adapters),
+        )
+        self._holder = ModelHolder(
+            self._engine_config,
+            lambda: None if self._choice.is_named else starter_model(),
+            self._open_model,
+            self._on_loaded,
+            self._on_leaving,
+        )
         self.url = ""
         """Where the app is reached; set before the page is built."""
-        self._loading: asyncio.Future[ChatModel] | None = None
         self._keeps_kv = False
-        self._config: EngineConfig | None = None
-        self._step_notice = ""
-        self._asked_at = monotonic()
-        self._closing: asyncio.Future[None] | None = None
         self._resting: asyncio.Task[None] | None = None
         self._forgetting: set[asyncio.Task[None]] = set()
 
     @property
     def settings(self) -> Settings:
-        return self._settings
+        return self._choice.settings
 
     def save_settings(self, settings: Settings) -> None:
         save_settings(self.paths.settings, settings)
-        self._settings = settings
+        self._choice = replace(self._choice, settings=settings)
 
     @cached_property
     def api_key(self) -> str:
@@ -157,16 +160,15 @@ class Services:
         )
         return Jobs(self.session, idle)
 
-    @cached_property
+    @property
     def model_path(self) -> Path:
         """Raises ModelNotFound when none was chosen and the starter is not installed."""
-        return find_model(self.paths, self._settings, self._wanted_model)
+        return self._choice.model_path
 
-    @cached_property
+    @property
     def draft_model_path(self) -> Path | None:
         """The model that guesses for the other one; None: there is none."""
-        wanted = self._wanted_draft_model or self._settings.draft_model
-        return find_model(self.paths, self._settings, wanted) if wanted else None
+        return self._choice.draft_model_path
 
     @property
     def adapters(self) -> tuple[Adapter, ...]:
@@ -174,14 +176,10 @@ class Services:
 
         Raises InvalidParams.
         """
-        if self._wanted_adapters:
-            return self.named_adapters(self._wanted_adapters)
-        return self._settings.adapters_of(self.model_path)
+        return self._choice.used_adapters
 
     def named_adapters(self, named: Sequence[tuple[str, float]]) -> tuple[Adapter, ...]:
-        return tuple(
-            Adapter(find_model(self.paths, self._settings, name), scale) for name, scale in named
-        )
+        return self._choice.find_adapters(named)
 
     @property
     def is_starter_model(self) -> bool:
@@ -221,98 +219,51 @@ class Services:
     @property
     def loaded_model(self) -> ChatModel | None:
         """The model, if loading has ended well."""
-        loading = self._loading
-        if loading is None or not loading.done() or loading.exception() is not None:
-            return None
-        return loading.result()
+        return self._holder.model
 
     @property
     def model_notice(self) -> str:
         """What the user should know about the loaded model; mostly nothing."""
-        if self.loaded_model is None:
-            return ""
-        return " ".join(filter(None, (self._step_notice, self.loaded_model.notice)))
+        return self._holder.notice
 
     @property
     def model_error(self) -> str:
         """Why there is no model, once loading has failed; otherwise empty."""
-        loading = self._loading
-        if loading is None or not loading.done() or loading.exception() is None:
-            return ""
-        return str(loading.exception())
-
-    async def chat_model(self) -> ChatModel:
-        """The model, loaded at the first call, or at the first after it was freed. Raises the
-        sentence that says why it cannot be."""
-        self._asked_at = monotonic()
-        if self._loading is None:
-            self._loading = asyncio.ensure_future(self._load())
-        return await asyncio.shield(self._loading)
-
-    async def _load(self) -> ChatModel:
-        if self._closing is not None:
-            # The memory of two would not fit.
-            await asyncio.wait([self._closing])
-        model = await self._load_model()
-        if self._keeps_kv:
-            await self._retain(model)
-        return model
-
-    async def _load_model(self) -> ChatModel:
-        """As it was chosen, or with less where the memory is too small for that."""
-        chosen, self._step_notice = self._engine_config(), ""
-        try:
-            return await self._open(chosen)
-        except OutOfMemory as error:
-            failure = error
-        # Whoever names a model or an adapter in the command wants that one or none.
-        is_named = bool(self._wanted_model or self._wanted_adapters)
-        starter = None if is_named else starter_model()
-        for config, change in steps_down(chosen, starter):
-            try:
-                model = await self._open(config)
-            except (OutOfMemory, InvalidParams):
-                continue
-            self._step_notice = (
-                f"{failure} It was loaded {change}."
-                if config.model_path == chosen.model_path
-                else f"{failure} It was not loaded, {change}."
-            )
-            return model
-        raise failure
-
-    async def _open(self, config: EngineConfig) -> ChatModel:
-        self._config = config
-        return await asyncio.to_thread(load_chat_model, config)
-
-    def _engine_config(self) -> EngineConfig:
-        if self.start_facts.is_safe:
-            return safe_config(self.settings.engine_config(self.model_path))
-        return self.settings.engine_config(
-            self.model_path,
-            self.paths.kv if self._keeps_kv else None,
-            self.draft_model_path,
-            self.adapters,
-        )
+        return self._holder.error
 
     @property
     def memory(self) -> Memory | None:
         """What the loaded model takes; None as long as there is none."""
-        model = self.loaded_model
-        if model is None or self._config is None:
-            return None
-        return memory_of(model.loaded, self._config)
+        return self._holder.memory
+
+    async def chat_model(self) -> ChatModel:
+        """The model, loaded at the first call, or at the first after it was freed. Raises the
+        sentence that says why it cannot be."""
+        return await self._holder.get()
+
+    def _engine_config(self) -> EngineConfig:
+        return self._choice.config(keeps_kv=self._keeps_kv, is_safe=self.start_facts.is_safe)
+
+    async def _open_model(self, config: EngineConfig) -> ChatModel:
+        return await asyncio.to_thread(load_chat_model, config)
+
+    async def _on_loaded(self, model: ChatModel) -> None:
+        if self._keeps_kv:
+            await self._retain(model)
+
+    async def _on_leaving(self) -> None:
+        """End what holds on to the model; what nobody waits for is left undone."""
+        self.prospects.forget_all()
+        await self.jobs.leave_idle_work()
 
     async def reload_model(self) -> None:
         """Load the model again, with the settings as they are now.
 
         Refused while it is answering. Raises the sentence that says why it cannot be loaded.
         """
-        if self._loading is not None:
-            await asyncio.wait([self._loading])
+        await self._holder.settled()
         self._check_quiet()
-        self._loading = asyncio.ensure_future(self._reload(self.loaded_model))
-        await self.chat_model()
+        await self._holder.replace()
 
     async def use_model(self, path: Path) -> str:
         """Let this model answer, from now on and at every start; what is loaded is freed first.
@@ -324,7 +275,7 @@ class Services:
         from engine.backends.llama_cpp.chat_file import check_chat_file
 
         await asyncio.to_thread(check_chat_file, path)
-        chosen = replace(self._settings, model="" if path == starter_model() else str(path))
+        chosen = replace(self.settings, model="" if path == starter_model() else str(path))
         return await self._load_instead(chosen, str(path), "")
 
     async def use_adapters(self, adapters: Sequence[Adapter]) -> str:
@@ -333,36 +284,30 @@ class Services:
         Gives what the user should know of it. Raises the sentence that says why they cannot be
         used; then it answers on as before. Refused while it is answering.
         """
-        path, settings = self.model_path, self._settings
-        chosen = settings.with_adapters(path, adapters)
+        path = self.model_path
+        chosen = self.settings.with_adapters(path, adapters)
         # Raises InvalidParams for too many of them.
         chosen.engine_config(path)
-        return await self._load_instead(chosen, str(path), self._wanted_model)
+        return await self._load_instead(chosen, str(path), self._choice.model)
 
     async def _load_instead(self, chosen: Settings, model: str, wanted: str) -> str:
         """Load `model` by `chosen` in the place of what is loaded, if something is, and keep that
         choice; `wanted` is what is named by a command afterwards."""
-        before = self._wanted_model, self._wanted_adapters, self._settings
-        if self._loading is not None:
+        before = self._choice
+        if self._holder.is_begun:
             self._check_quiet()
             # By its name, so that the starter does not take its place.
-            self._choose(model, (), chosen)
+            self._choice = replace(before, settings=chosen, model=model, adapters=())
             try:
                 await self.reload_model()
             except InglenookError as error:
-                self._choose(*before)
+                self._choice = before
                 with suppress(InglenookError):
                     await self.reload_model()
                 raise ModelError(f"{error} {self.model_name} answers on.") from error
-        self._choose(wanted, (), chosen)
+        self._choice = replace(before, model=wanted, adapters=())
         self.save_settings(chosen)
         return self.model_notice
-
-    def _choose(
-        self, model: str, adapters: tuple[tuple[str, float], ...], settings: Settings
-    ) -> None:
-        self._wanted_model, self._wanted_adapters, self._settings = model, adapters, settings
-        self.__dict__.pop("model_path", None)
 
     async def remove_model(self, model: LocalModel) -> None:
         """Delete what was downloaded, forget what was added; not what answers."""
@@ -381,15 +326,10 @@ class Services:
     async def free_when_idle(self, now: float) -> bool:
         """Free the model when nobody has asked anything for as long as the settings say. Gives
         whether it was freed; the next message loads it again."""
-        minutes, model = self.settings.unload_after_minutes, self.loaded_model
         if any(self.activity().values()):
-            self._asked_at = now
-        if minutes is None or model is None or now - self._asked_at < 60 * minutes:
-            return False
-        self._loading = None
-        self._closing = asyncio.ensure_future(self._free(model))
-        await asyncio.wait([self._closing])
-        return True
+            self._holder.note_use(now)
+        minutes = self.settings.unload_after_minutes
+        return minutes is not None and await self._holder.free_after(60 * minutes, now)
 
     async def _rest(self) -> None:
         while True:
@@ -402,18 +342,6 @@ class Services:
                 "The model is answering: wait for the end of the answer or stop it, and then load"
                 " the model again."
             )
-
-    async def _reload(self, old: ChatModel | None) -> ChatModel:
-        if old is not None:
-            # First of all: the memory of two would not fit.
-            await self._free(old)
-        return await self._load()
-
-    async def _free(self, model: ChatModel) -> None:
-        """With what holds on to it; what nobody waits for is left undone."""
-        self.prospects.forget_all()
-        await self.jobs.leave_idle_work()
-        await asyncio.to_thread(model.close)
 
     async def limit_kv(self, ram_bytes: int | None, disk_bytes: int) -> None:
         """Let new budgets hold from now on, and at the next start."""
@@ -450,7 +378,7 @@ class Services:
     async def _forget(self, conversation_id: str) -> None:
         """End what goes on for a deleted conversation, and let the engine forget its words."""
         await self.jobs.leave(conversation_id)
-        if self._loading is None and not self._keeps_kv:
+        if not self._holder.is_begun and not self._keeps_kv:
             return
         try:
             # Also one that is still loading, which has asked already who lives; and one that was
@@ -479,8 +407,7 @@ class Services:
         """
         self._keeps_kv = True
         self._resting = asyncio.create_task(self._rest())
-        loading = asyncio.ensure_future(self.chat_model())
-        loading.add_done_callback(_note_failure)
+        self._holder.begin()
 
     async def tidy(self) -> None:
         """Mark what a crash cut short, and finally remove what was deleted in an earlier run."""
@@ -509,20 +436,11 @@ class Services:
             await self.cuda.close()
         if "library" in self.__dict__:
             await self.library.close()
-        if self._closing is not None:
-            await asyncio.wait([self._closing])
-        if self._loading is not None:
-            await asyncio.wait([self._loading])
+        await self._holder.settled()
         if self._forgetting:
             await asyncio.wait(self._forgetting)
-        if self.loaded_model is not None:
-            await asyncio.to_thread(self.loaded_model.close)
+        await self._holder.close()
         if "conversations" in self.__dict__:
             await asyncio.to_thread(self.conversations.close)
         if "database" in self.__dict__:
             await asyncio.to_thread(self.database.close)
-
-
-def _note_failure(loading: "asyncio.Future[ChatModel]") -> None:
-    if not loading.cancelled() and isinstance(loading.exception(), InglenookError):
-        logger.error("%s", loading.exception())

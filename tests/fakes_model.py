@@ -11,6 +11,7 @@ from app.paths import Paths
 from app.services import Services
 from engine.async_engine import AsyncEngine
 from engine.backends.base import ModelInfo
+from engine.config import EngineConfig
 from engine.errors import EngineDead, InglenookError, PromptTooLong
 from engine.guided.answer import Guidance
 from engine.guided.compiler import GrammarCompiler
@@ -264,13 +265,14 @@ def fake_chat_model(engine: FakeEngine, template: str = "chatml") -> ChatModel:
 class FakeModelServices(Services):
     """A real home whose model is `engine`."""
 
-    def __init__(self, paths: Paths, engine: FakeEngine, template: str = "chatml") -> None:
-        super().__init__(paths)
+    def __init__(
+        self, paths: Paths, engine: FakeEngine, template: str = "chatml", **named: Any
+    ) -> None:
+        super().__init__(paths, **named)
         self.engine = engine
         self.max_request_tokens = engine.max_request_tokens
         self._template = template
 
-    async def _load_model(self) -> ChatModel:
-        self._config = self.settings.engine_config(self.paths.models)
-        self.engine.max_request_tokens = self.settings.context_tokens or self.max_request_tokens
+    async def _open_model(self, config: EngineConfig) -> ChatModel:
+        self.engine.max_request_tokens = config.context_tokens or self.max_request_tokens
         return fake_chat_model(self.engine, self._template)

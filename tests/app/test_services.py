@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from time import monotonic
+from typing import Any
 
 import pytest
 
@@ -195,13 +196,13 @@ async def test_a_chat_deleted_while_the_model_loads_is_forgotten(
 ) -> None:
     services = FakeModelServices(paths, FakeEngine())
     loaded = asyncio.Event()
-    load = services._load_model
+    load = services._open_model
 
-    async def load_late() -> ChatModel:
+    async def load_late(config: EngineConfig) -> ChatModel:
         await loaded.wait()
-        return await load()
+        return await load(config)
 
-    monkeypatch.setattr(services, "_load_model", load_late)
+    monkeypatch.setattr(services._holder, "_open_model", load_late)
     chat = (await services.conversations.create()).conversation_id
     services.start()
     await services.conversations.delete(chat)
@@ -387,16 +388,12 @@ async def test_budgets_hold_at_once_and_are_kept(paths: Paths) -> None:
 class TightServices(FakeModelServices):
     """A machine in which only some configurations find room; `tried` are all of them."""
 
-    def __init__(self, paths: Paths, fits: Callable[[EngineConfig], bool]) -> None:
-        super().__init__(paths, FakeEngine())
+    def __init__(self, paths: Paths, fits: Callable[[EngineConfig], bool], **named: Any) -> None:
+        super().__init__(paths, FakeEngine(), **named)
         self.fits = fits
         self.tried: list[EngineConfig] = []
 
-    async def _load_model(self) -> ChatModel:
-        return await Services._load_model(self)
-
-    async def _open(self, config: EngineConfig) -> ChatModel:
-        self._config = config
+    async def _open_model(self, config: EngineConfig) -> ChatModel:
         self.tried.append(config)
         if not self.fits(config):
             raise OutOfMemory("It needs 9 GB and 5 GB are free.")
@@ -428,8 +425,8 @@ async def test_the_starter_takes_the_place_of_what_does_not_fit_at_all(
 
 
 async def test_a_model_that_was_named_is_loaded_or_none(paths: Paths) -> None:
-    services = TightServices(paths, lambda config: False)
-    services._wanted_model = str(paths.models / "large.gguf")
+    large = str(paths.models / "large.gguf")
+    services = TightServices(paths, lambda config: False, model=large)
     with pytest.raises(OutOfMemory, match="9 GB and 5 GB"):
         await services.chat_model()
     assert {config.model_path.name for config in services.tried} == {"large.gguf"}
@@ -463,8 +460,8 @@ async def test_a_model_that_cannot_be_loaded_leaves_the_old_one(
 
 
 async def test_adapters_are_used_at_once_and_at_the_next_start(paths: Paths, starter: Path) -> None:
-    services = TightServices(paths, lambda config: True)
-    services._wanted_adapters = (("of the command", 1.0),)
+    named = [("of the command", 1.0)]
+    services = TightServices(paths, lambda config: True, adapters=named)
     await services.chat_model()
     assert [each.path.name for each in services.tried[-1].adapters] == ["of the command"]
     pirate = Adapter(paths.models / "pirate.gguf", 0.5)
@@ -493,8 +490,7 @@ async def test_adapters_that_cannot_be_used_leave_the_model_as_it_was(paths: Pat
 
 async def test_the_adapter_of_a_command_goes_with_its_model(paths: Paths) -> None:
     path = write_tiny_model(paths.models / "mine.gguf")
-    services = TightServices(paths, lambda config: True)
-    services._wanted_adapters = (("pirate", 1.0),)
+    services = TightServices(paths, lambda config: True, adapters=[("pirate", 1.0)])
     await services.chat_model()
     await services.use_model(path)
     assert services.tried[-1].adapters == ()

@@ -16,6 +16,7 @@ from app.chat.turns import Turn
 from app.chat.writing import Writing
 from app.paths import Paths
 from app.services import Services
+from engine.config import EngineConfig
 from engine.metrics import Timings
 from tests.waiting import until
 
@@ -121,8 +122,8 @@ REWRITES = """\
 class RewritingServices(Services):
     """The starter model behind a template that rewrites what it wrote."""
 
-    async def _load_model(self) -> ChatModel:
-        model = await super()._load_model()
+    async def _open_model(self, config: EngineConfig) -> ChatModel:
+        model = await super()._open_model(config)
         template = ChatTemplate(REWRITES, model.loaded.tokenizer)
         ledger = TokenLedger(model.loaded.tokenizer, template)
         return replace(model, template=template, ledger=ledger)
