@@ -173,13 +173,14 @@ class Chat:
         shown = await self.read(conversation_id, num_shown)
         if job is not None:
             before = shown.before(job.answer.message)
-            updates = self._busy(shown)
+            busy = self._busy(shown)
             async for answer in job.follow():
                 if not self.tabs.is_newest(tab, token):
                     break
                 held = left_out_before([*before, answer.message])
-                yield updates | {self.chatbot: rows(before, held) + live_rows(answer)}
-                updates = {}
+                # Whole each time: the last word of an older following may come after the first of
+                # this one, and would take the Stop button away.
+                yield busy | {self.chatbot: rows(before, held) + live_rows(answer)}
             shown = await self.read(conversation_id, num_shown)
         if self.tabs.is_newest(tab, token):
             yield self._idle(shown)

@@ -46,9 +46,6 @@ async def tab(app: AppProcess, browser: Browser) -> AsyncIterator[Visitor]:
     """A new browser that has never been here; whatever it does, nothing forbidden happens."""
     context = await browser.new_context()
     visitor = await Visitor.arrive(context, app.url)
-    # What the page loads at its start may still come, and would take the Stop button away from a
-    # message that is sent at once.
-    await asyncio.sleep(2)
     yield visitor
     await context.close()
     assert visitor.faults == []
