@@ -1,6 +1,7 @@
 """A machine that was looked at already: its findings are made up, and right in themselves."""
 
 from dataclasses import replace
+from datetime import datetime
 
 from app.machine.check import Check
 from app.machine.costs import Costs, Work
@@ -62,6 +63,7 @@ def some_roofline() -> Roofline:
 
 def some_findings() -> Findings:
     return Findings(
+        looked_at=datetime(2026, 11, 30, 17, 5).timestamp(),
         checks=[
             Check("machine", True, "Linux x86_64, 2 cores, 8 GB of memory"),
             Check("cache", False, "3 damaged <b>pieces</b>", "run `inglenook doctor --repair`"),

@@ -18,9 +18,11 @@ from app.machine.storage import DiskFacts, MemoryFacts
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Findings:
-    """`memory_bandwidth`: bytes a second. What hangs on a model is None where it could not be used,
-    and what hangs on llama.cpp where that could not be loaded; a check says why."""
+    """`looked_at`: seconds since 1970. `memory_bandwidth`: bytes a second. What hangs on a model is
+    None where it could not be used, and what hangs on llama.cpp where that could not be loaded; a
+    check says why."""
 
+    looked_at: float
     checks: Sequence[Check]
     memory_bandwidth: float
     rates: Rates | None
@@ -41,6 +43,7 @@ class Findings:
     def as_json(self) -> dict[str, Any]:
         return {
             "ok": self.ok,
+            "looked_at": self.looked_at,
             "backend": "llama" if self.plan is None else self.plan.backend,
             "checks": [asdict(check) for check in self.checks],
             "memory_bandwidth": self.memory_bandwidth,

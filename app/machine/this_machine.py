@@ -6,6 +6,7 @@ checks -> plan, KV, costs, roofline -> Findings, which are kept until somebody l
 import asyncio
 from contextlib import suppress
 from dataclasses import replace
+from time import time
 
 import psutil
 
@@ -75,6 +76,7 @@ class ThisMachine:
         seen = Examination(self._home, is_repair=is_repair, is_again=is_again)
         checks = await seen.checks()
         findings = Findings(
+            looked_at=time(),
             checks=checks,
             memory_bandwidth=seen.memory_bandwidth,
             rates=seen.rates,

@@ -1,6 +1,7 @@
 """What was found out about a machine, in lines for a person."""
 
 from collections.abc import Iterator, Sequence
+from datetime import datetime
 
 from app.amounts import bytes_in_words, counted
 from app.machine.check import Check
@@ -13,6 +14,8 @@ from app.machine.roofline_picture import sentences
 
 def lines_of(findings: Findings) -> list[str]:
     return [
+        moment_of(findings),
+        "",
         *check_lines(findings.checks),
         *_titled("What will run", plan_lines(findings)),
         *_titled("What a conversation takes", kv_lines(findings.kv)),
@@ -20,6 +23,11 @@ def lines_of(findings: Findings) -> list[str]:
         *_titled("Measured beside possible", _roofline_lines(findings)),
         *_titled(rates_line(findings), ["A 4-bit model of", *as_lines(findings.predictions)]),
     ]
+
+
+def moment_of(findings: Findings) -> str:
+    """By the clock on the wall: what was found is kept, and grows old."""
+    return f"As it was on {datetime.fromtimestamp(findings.looked_at):%Y-%m-%d at %H:%M}"
 
 
 def check_lines(checks: Sequence[Check]) -> Iterator[str]:

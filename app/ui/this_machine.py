@@ -12,7 +12,7 @@ from app.machine.findings import Findings
 from app.machine.predictions import Prediction
 from app.machine.roofline import Roofline
 from app.machine.roofline_picture import describe, draw
-from app.machine.wording import cost_lines, kv_lines, plan_lines, rates_line
+from app.machine.wording import cost_lines, kv_lines, moment_of, plan_lines, rates_line
 from app.ui.boundary import told
 from app.ui.graphics_card import GraphicsCard
 from app.ui.room import Services
@@ -86,7 +86,7 @@ class ThisMachinePanel:
 
 def sheet(findings: Findings, trials: Sequence[Check] | None) -> str:
     """HTML for a markdown widget; every active character of what was found is spelled."""
-    parts = [checks_table(findings.checks)]
+    parts = [*_paragraphs([moment_of(findings)]), checks_table(findings.checks)]
     if trials is not None:
         parts += ["<h3>Self-test</h3>", checks_table(trials)]
     parts += [

@@ -9,6 +9,7 @@ from tests.fakes_machine import some_findings
 
 def test_other_programs_find_what_they_rely_on() -> None:
     found = json.loads(json.dumps(some_findings().as_json()))
+    assert found["looked_at"] == some_findings().looked_at
     assert (found["ok"], found["backend"], found["memory_bandwidth"]) == (False, "llama", 2e10)
     assert set(found["checks"][0]) == {"name", "ok", "message", "remedy"}
     assert found["predictions"][0]["tokens_per_second"] == 50

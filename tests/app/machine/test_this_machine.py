@@ -1,6 +1,7 @@
 """One look at a time, and what it found is kept."""
 
 import asyncio
+from time import time
 
 import pytest
 
@@ -26,8 +27,10 @@ async def machine(paths: Paths) -> ThisMachine:
 
 async def test_what_was_found_is_kept(machine: ThisMachine) -> None:
     assert machine.findings is None and machine.report() == ""
+    before = time()
     found = await machine.look()
     assert machine.findings is found and found.roofline is not None
+    assert before <= found.looked_at <= time()
     assert "Inglenook, report on a machine" in machine.report()
 
 

@@ -9,6 +9,7 @@ from tests.fakes_machine import COSTS, KV, some_findings
 def test_everything_that_was_found_is_said() -> None:
     text = "\n".join(lines_of(some_findings()))
     for words in (
+        "As it was on 2026-11-30 at 17:05",
         "NOT  cache",
         "the backend llama on Abacus 2",
         "2 x 30 layers x 3 KV heads x 64 x 2 bytes = 23,040 bytes for each token",

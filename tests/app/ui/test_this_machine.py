@@ -1,6 +1,7 @@
 """This machine on the page: measured once, again on request, and copied as a report."""
 
 from dataclasses import replace
+from html import unescape
 
 import pytest
 from playwright.async_api import expect
@@ -18,6 +19,7 @@ def test_what_was_found_is_shown_and_nothing_of_it_is_html() -> None:
     html = sheet(some_findings(), None)
     assert "<b>pieces" not in html and "pieces" in html
     assert html.count("<tr") == 1 + 2 + len(some_findings().predictions)
+    assert "As it was on 2026-11-30 at 17:05" in unescape(html)
     assert html.count("<img") == 2 and html.count('alt="Memory') == 2
 
 

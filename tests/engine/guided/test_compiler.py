@@ -1,10 +1,12 @@
 """What can be enforced is, what cannot is refused with its place, and nothing takes long."""
 
 import asyncio
+import gc
 import json
 import re
+from collections.abc import Iterator
 from contextlib import suppress
-from time import perf_counter, thread_time
+from time import perf_counter, process_time, thread_time
 from typing import Any
 
 import pytest
@@ -233,8 +235,18 @@ HOSTILE: dict[str, tuple[GrammarKind, str]] = {
 }
 
 
+@pytest.fixture
+def own_garbage_only() -> Iterator[None]:
+    """What thousands of tests before left in memory is not looked through in this one."""
+    gc.freeze()
+    yield
+    gc.unfreeze()
+
+
 @pytest.mark.parametrize("name", HOSTILE)
-async def test_a_hostile_form_is_answered_in_time_and_others_are_not_held_up(name: str) -> None:
+async def test_a_hostile_form_is_answered_in_time_and_others_are_not_held_up(
+    name: str, own_garbage_only: None
+) -> None:
     """vllm-project/vllm#54003: one grammar hung the whole server."""
     compiler = GrammarCompiler(ByteTokenizer())
     await compiler.compile(Grammar(GrammarKind.CHOICE, '["warm"]'))
@@ -243,9 +255,10 @@ async def test_a_hostile_form_is_answered_in_time_and_others_are_not_held_up(nam
     async def tick() -> None:
         nonlocal longest
         while True:
-            before = perf_counter()
+            before, used = perf_counter(), process_time()
             await asyncio.sleep(0.01)
-            longest = max(longest, perf_counter() - before)
+            # Where this process did nothing meanwhile, it was the machine that was held up.
+            longest = max(longest, min(perf_counter() - before, process_time() - used))
 
     ticking = asyncio.create_task(tick())
     began = perf_counter()
