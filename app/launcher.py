@@ -21,6 +21,7 @@ from app.launch.first import find_first, show_first
 from app.launch.launcher import Launcher
 from app.launch.start import Options
 from app.launch.window import Window, show_webview
+from app.models.adapters import divided
 from app.owner import HomeLock
 from app.paths import Paths
 from app.processor import why_too_old
@@ -55,9 +56,13 @@ def launch(arguments: Sequence[str] = (), command: Sequence[str] = ()) -> int:
         opens_window=not parsed.no_open,
         is_safe=parsed.safe,
         model=parsed.model,
+        draft_model=parsed.draft_model,
+        adapters=tuple(parsed.adapters),
         command=tuple(command),
     )
     try:
+        for adapter in options.adapters:
+            divided(adapter)
         return show_or_be_first(Paths.from_environment(), options, parsed.port)
     except InglenookError as error:
         print(error, file=sys.stderr)
@@ -91,6 +96,10 @@ def make_parser() -> Parser:
     parser.add_argument("--port", type=port, metavar="N", help="the port (default: a free one)")
     parser.add_argument("--no-open", action="store_true", help="open no window and no browser")
     parser.add_argument("--model", default="", metavar="M", help="a GGUF file or a name")
+    parser.add_argument("--draft-model", default="", metavar="M", help="one that guesses for it")
+    parser.add_argument(
+        "--lora", dest="adapters", action="append", default=[], metavar="FILE[:SCALE]"
+    )
     parser.add_argument("--safe", action="store_true", help="little memory and no extras")
     return parser
 

@@ -17,11 +17,14 @@ class Start:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """`model` is named to the app; `command` starts a program that knows `run`, empty: ours."""
+    """`model`, `draft_model` and `adapters` (FILE or FILE:SCALE) are named to the app; `command`
+    starts a program that knows `run`, empty: ours."""
 
     opens_window: bool = True
     is_safe: bool = False
     model: str = ""
+    draft_model: str = ""
+    adapters: tuple[str, ...] = ()
     command: tuple[str, ...] = ()
 
     def arguments(self, start: Start) -> tuple[str, ...]:
@@ -29,6 +32,12 @@ class Options:
         given = ["run", "--launched", "--no-open"]
         if model := start.model or self.model:
             given += ["--model", model]
+        # They were named for that model, and for no other that takes its place.
+        if not start.model:
+            if self.draft_model:
+                given += ["--draft-model", self.draft_model]
+            for adapter in self.adapters:
+                given += ["--lora", adapter]
         if start.is_safe:
             given.append("--safe")
         return tuple(given)
