@@ -87,7 +87,7 @@ class Services:
             adapters=tuple(adapters),
         )
         self._holder = ModelHolder(
-            self._engine_config,
+            self._wanted_config,
             lambda: None if self._choice.is_named else starter_model(),
             self._open_model,
             self._on_loaded,
@@ -241,7 +241,12 @@ class Services:
         sentence that says why it cannot be."""
         return await self._holder.get()
 
-    def _engine_config(self) -> EngineConfig:
+    @property
+    def engine_config(self) -> EngineConfig:
+        """With what the model is loaded, or would be now. Raises ModelNotFound, InvalidParams."""
+        return self._wanted_config() if self.memory is None else self.memory.config
+
+    def _wanted_config(self) -> EngineConfig:
         return self._choice.config(keeps_kv=self._keeps_kv, is_safe=self.start_facts.is_safe)
 
     async def _open_model(self, config: EngineConfig) -> ChatModel:

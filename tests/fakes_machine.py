@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import datetime
+from pathlib import Path
 
 from app.machine.check import Check
 from app.machine.costs import Costs, Work
@@ -14,10 +15,10 @@ from app.machine.processor import Processor
 from app.machine.rates import Rates
 from app.machine.roofline import Roofline, roofline_of
 from app.machine.storage import DiskFacts, MemoryFacts
-from app.settings import Settings
 from engine.backends.llama_cpp.gguf_header import Tensor
 from engine.backends.llama_cpp.matrix_product import TYPES as KINDS
 from engine.backends.llama_cpp.weights import Weights
+from engine.config import EngineConfig
 from engine.errors import InglenookError
 
 RATES = Rates(read_bytes_per_s=2e10, multiply_adds_per_s=4e10, num_threads=2)
@@ -75,7 +76,7 @@ def some_findings() -> Findings:
         memory=MemoryFacts(total=8_000_000_000, available=4_000_000_000, swap_total=0, swap_used=0),
         gpus=[Gpu(name="Pixel 9", maker="NVIDIA", memory_bytes=2**33, driver="550.1")],
         disk=DiskFacts(place="/models", total=10**12, free=10**11, read_bytes_per_s=1e9),
-        plan=plan_of(Settings(), PROCESSOR, [], KV, "llama"),
+        plan=plan_of(EngineConfig(model_path=Path("m.gguf")), PROCESSOR, [], KV, "llama"),
         kv=KV,
         costs=COSTS,
         roofline=some_roofline(),

@@ -12,7 +12,7 @@ from app.models.local import find_model, model_facts
 from app.models.quantizations import explained
 from app.models.starter import STARTER_NOTICE, starter_model
 from app.services import Services
-from engine.config import DEFAULT_CONTEXT_TOKENS
+from engine.backends.llama_cpp.model_shape import num_cells_of
 from engine.errors import UsageError
 
 if TYPE_CHECKING:
@@ -131,11 +131,9 @@ async def show_info(services: Services, options: Options, console: Console) -> N
     if look.is_adapter and not look.problem:
         show_adapter(path, look, options, console)
         return
-    settings = services.settings
-    context = settings.context_tokens or DEFAULT_CONTEXT_TOKENS
     is_in_use = not options.text or path == services.model_path
-    adapters = services.adapters if is_in_use else settings.adapters_of(path)
-    facts = await asyncio.to_thread(model_facts, path, context, settings.kv_type, adapters)
+    config = services.engine_config if is_in_use else services.settings.engine_config(path)
+    facts = await asyncio.to_thread(model_facts, config)
     fit = library.fit_of(path, look)
     if options.json:
         write_json(console, facts.as_json() | {"fit": fit_as_json(fit)})
@@ -151,9 +149,9 @@ async def show_info(services: Services, options: Options, console: Console) -> N
         f"  context         {facts.context:,} tokens\n"
         f"  KV per token    {bytes_in_words(facts.kv_bytes_per_token)}\n"
         f"  memory          about {bytes_in_words(facts.memory_bytes)} with a context of"
-        f" {min(facts.context, context):,} tokens\n"
+        f" {num_cells_of(config, facts.context):,} tokens\n"
     )
-    for adapter in adapters:
+    for adapter in config.adapters:
         size = bytes_in_words(adapter.num_bytes)
         console.write(f"  adapter         {adapter.path} at {adapter.scale:g}, {size}\n")
     if fit is not None:

@@ -18,7 +18,7 @@ from app.machine.processor import REBUILD, Processor, how_the_library_ends, look
 from app.machine.rates import Rates, kept, known_rates, memory_bandwidth
 from app.machine.storage import DiskFacts, look_at_disk, look_at_memory
 from app.models.local import ModelFacts, model_facts
-from engine.config import DEFAULT_CONTEXT_TOKENS
+from engine.backends.llama_cpp.model_shape import num_cells_of
 from engine.cores import physical_cores, usable_cores
 from engine.errors import InglenookError
 from engine.kv.disk_check import check_disk, repair_disk
@@ -178,12 +178,12 @@ class Examination:
 
     async def model(self) -> str:
         self._needs_library()
-        context = self._home.settings.context_tokens or DEFAULT_CONTEXT_TOKENS
-        path = self._home.model_path
-        self.facts = facts = await asyncio.to_thread(model_facts, path, context)
+        config = self._home.engine_config
+        self.facts = facts = await asyncio.to_thread(model_facts, config)
+        changed = "".join(f", with {each.path.stem}" for each in config.adapters)
         return (
             f"{facts.name}: {facts.architecture}, {facts.parameters / 1e6:,.0f} million"
-            f" parameters, {facts.quantization}, context {facts.context:,}"
+            f" parameters, {facts.quantization}, context {facts.context:,}{changed}"
         )
 
     async def look_at_disk(self) -> str:
@@ -228,8 +228,8 @@ class Examination:
     def _what_would_fit(self, free: int) -> str:
         assert self.facts is not None
         facts = self.facts
-        chosen = self._home.settings.context_tokens or DEFAULT_CONTEXT_TOKENS
-        weights = facts.memory_bytes - min(facts.context, chosen) * facts.kv_bytes_per_token
+        chosen = num_cells_of(self._home.engine_config, facts.context)
+        weights = facts.memory_bytes - chosen * facts.kv_bytes_per_token
         tokens = (free - weights) // max(1, facts.kv_bytes_per_token)
         tokens -= tokens % LEAST_CONTEXT
         if tokens < LEAST_CONTEXT:

@@ -9,6 +9,7 @@ from app.history.database import Database
 from app.memory import Memory
 from app.paths import Paths
 from app.settings import Settings
+from engine.config import EngineConfig
 
 
 class Home(Protocol):
@@ -24,6 +25,8 @@ class Home(Protocol):
     def conversations(self) -> Conversations: ...
     @property
     def model_path(self) -> Path: ...
+    @property
+    def engine_config(self) -> EngineConfig: ...
     @property
     def loaded_model(self) -> ChatModel | None: ...
     @property

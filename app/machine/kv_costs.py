@@ -2,11 +2,10 @@
 
 import random
 from dataclasses import dataclass
-from pathlib import Path
 
 from app.machine.home import Home
-from app.settings import Settings
-from engine.config import DEFAULT_CONTEXT_TOKENS
+from engine.backends.llama_cpp.model_shape import num_cells_of
+from engine.config import EngineConfig
 from engine.kv.segment import Belonging
 from engine.loading import LoadedModel
 from engine.request import RequestOptions
@@ -69,14 +68,14 @@ class KVCosts:
         return self.disk_budget // max(1, self.bytes_per_conversation)
 
 
-def kv_costs_of(path: Path, settings: Settings, ram_budget: int) -> KVCosts:
+def kv_costs_of(config: EngineConfig, ram_budget: int) -> KVCosts:
     """By the formula. Opens the file without its weights; raises the ModelError of a bad one."""
     from engine.backends.llama_cpp.model import LlamaModel
 
-    model = LlamaModel(path, facts_only=True)
+    model = LlamaModel(config.model_path, facts_only=True)
     try:
         each, shape = model.kv_dimensions, model.kv_shape
-        kv_type = shape.choose(settings.kv_type)
+        kv_type = shape.choose(config.kv_type)
         per_token = shape.bytes_per_token(kv_type)
         trained = model.trained_context
     finally:
@@ -90,9 +89,9 @@ def kv_costs_of(path: Path, settings: Settings, ram_budget: int) -> KVCosts:
         bytes_per_number=per_token / max(1, each.num_numbers),
         bytes_per_token=per_token,
         is_exact=shape.is_exact,
-        context_tokens=settings.context_tokens or min(trained, DEFAULT_CONTEXT_TOKENS),
+        context_tokens=num_cells_of(config, trained),
         ram_budget=ram_budget,
-        disk_budget=settings.kv_disk_bytes,
+        disk_budget=config.kv_disk_bytes,
     )
 
 

@@ -7,7 +7,7 @@ from app.amounts import bytes_in_words, counted
 from app.machine.gpu import Gpu, why_not_used
 from app.machine.kv_costs import KVCosts
 from app.machine.processor import Processor
-from app.settings import Settings
+from engine.config import EngineConfig
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +34,7 @@ class Plan:
 
 
 def plan_of(
-    settings: Settings, processor: Processor, gpus: Sequence[Gpu], kv: KVCosts, backend: str
+    config: EngineConfig, processor: Processor, gpus: Sequence[Gpu], kv: KVCosts, backend: str
 ) -> Plan:
     reasons = [why_not_used(gpus)]
     if processor.unused:
@@ -42,8 +42,8 @@ def plan_of(
     return Plan(
         backend=backend,
         device=processor.name,
-        threads=settings.threads or processor.num_usable,
-        is_adapting=settings.threads is None,
+        threads=config.threads or processor.num_usable,
+        is_adapting=config.threads is None,
         context_tokens=kv.context_tokens,
         kv_type=kv.kv_type,
         why_not_better="; ".join(reason for reason in reasons if reason),

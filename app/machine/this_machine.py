@@ -93,20 +93,18 @@ class ThisMachine:
         model = self._home.loaded_model
         if model is None or seen.processor is None or seen.costs is None:
             return findings
-        kv = await self._kv_costs()
+        kv, config = await self._kv_costs(), self._home.engine_config
         return replace(
             findings,
             kv=kv,
-            plan=plan_of(self._home.settings, seen.processor, seen.gpus, kv, model.loaded.backend),
+            plan=plan_of(config, seen.processor, seen.gpus, kv, model.loaded.backend),
             roofline=await asyncio.to_thread(self._roofline, findings),
         )
 
     async def _kv_costs(self) -> KVCosts:
         loaded = (await self._home.chat_model()).loaded
         budget = loaded.engine.kv_usage.ram_budget
-        known = await asyncio.to_thread(
-            kv_costs_of, self._home.model_path, self._home.settings, budget
-        )
+        known = await asyncio.to_thread(kv_costs_of, self._home.engine_config, budget)
         # A state is one whole, of the same size for any length: a share of it says nothing.
         weighed = await weigh(self._home) if known.is_exact else None
         return replace(known, weighed_bytes_per_token=weighed)
@@ -122,5 +120,5 @@ class ThisMachine:
         peak = rates.multiply_adds_per_s
         if weights.main_type in TYPES:
             peak = multiply_adds_per_second(weights.main_type, rates.num_threads)
-        piece = self._home.settings.max_batch_tokens
+        piece = self._home.engine_config.max_batch_tokens
         return roofline_of(self._home.model_path.stem, weights, costs, rates, peak, piece)

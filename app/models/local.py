@@ -13,7 +13,7 @@ from app.paths import Paths
 from app.settings import Settings
 from engine.adapter import Adapter
 from engine.backends.llama_cpp.split_file import is_later_part, model_name, parts_of
-from engine.config import MIN_CONTEXT_TOKENS, EngineConfig
+from engine.config import EngineConfig
 from engine.errors import ModelNotFound
 
 STARTER = "starter"
@@ -131,34 +131,27 @@ def num_bytes_of(path: Path) -> int:
     return sum(part.stat().st_size for part in parts_of(path) if part.is_file())
 
 
-def model_facts(
-    path: Path, context_tokens: int, kv_type: str = "auto", adapters: tuple[Adapter, ...] = ()
-) -> ModelFacts:
-    """Read the facts without loading the weights; `memory_bytes` is for a context of so many
-    tokens, or of all that the model was trained for, and counts `adapters`."""
+def model_facts(config: EngineConfig) -> ModelFacts:
+    """Read the facts without loading the weights; `memory_bytes` is what it takes loaded so."""
     # Reading the vocabulary needs the library, which other commands should not wait for.
     from engine.backends.llama_cpp.model import LlamaModel
 
-    model = LlamaModel(path, facts_only=True)
+    model = LlamaModel(config.model_path, facts_only=True)
     try:
-        info = model.info(model.kv_shape.choose(kv_type))
-        num_cells = max(MIN_CONTEXT_TOKENS, min(info.trained_context, context_tokens))
-        config = EngineConfig(
-            model_path=path, context_tokens=num_cells, kv_type=kv_type, adapters=adapters
-        )
+        info = model.info(model.kv_shape.choose(config.kv_type))
         needed = model.shape.memory_bytes(config)
     finally:
         model.close()
     return ModelFacts(
         name=info.name,
-        path=str(path),
+        path=str(config.model_path),
         architecture=info.architecture,
         parameters=info.num_parameters,
         quantization=info.quantization,
         context=info.trained_context,
         kv_bytes_per_token=info.kv_bytes_per_token,
         memory_bytes=needed,
-        adapters=adapters,
+        adapters=config.adapters,
     )
 
 

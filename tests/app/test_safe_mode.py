@@ -46,7 +46,7 @@ async def test_the_services_hold_the_model_so_and_the_settings_stay(paths: Paths
     saved = Settings(model="/m.gguf", draft_model="/d.gguf", context_tokens=32768)
     save_settings(paths.settings, saved)
     services = Services(paths, start_facts=StartFacts(is_safe=True))
-    config = services._engine_config()
+    config = services.engine_config
     assert (config.context_tokens, config.draft_model_path) == (2048, None)
     assert services.settings == saved
     await services.close()

@@ -62,11 +62,11 @@ async def test_the_draft_model_is_the_one_named_or_else_the_saved_one(paths: Pat
     save_settings(paths.settings, Settings(model="/m.gguf", draft_model="/saved.gguf"))
     for named, expected in (("", "/saved.gguf"), ("/named.gguf", "/named.gguf")):
         services = Services(paths, draft_model=named)
-        assert services._engine_config().draft_model_path == Path(expected)
+        assert services.engine_config.draft_model_path == Path(expected)
         await services.close()
     save_settings(paths.settings, Settings(model="/m.gguf"))
     services = Services(paths)
-    assert services._engine_config().draft_model_path is None
+    assert services.engine_config.draft_model_path is None
     await services.close()
 
 

@@ -1,6 +1,7 @@
 """`doctor`: looks at everything, says it, and stops at no fault."""
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from app.machine.rates import Kept, keep
 from app.machine.storage import MemoryFacts
 from app.models.local import model_facts
 from app.services import Services
+from engine.adapter import Adapter
 from engine.backends.llama_cpp import matrix_product
 from engine.errors import HomeError, UsageError
 from engine.kv import segment_index
@@ -21,6 +23,7 @@ from engine.kv.disk_folder import DiskFolder
 from engine.kv.segment_file import segment_path
 from engine.sampling_params import SamplingParams
 from tests.app.commands.console import Recorder
+from tests.engine.backends.llama_cpp.tiny_adapter import write_tiny_adapter
 from tests.engine.kv.stored import NAMESPACE, key_of, num_bytes_in, write
 from tests.fakes_machine import RATES
 from tests.fakes_model import FakeModelServices
@@ -273,12 +276,30 @@ async def test_a_self_test_has_a_verdict_for_each_part(services: FakeModelServic
 async def test_too_little_memory_has_a_remedy_that_would_do(
     services: FakeModelServices, monkeypatch: pytest.MonkeyPatch, spare: int, words: str
 ) -> None:
-    facts = model_facts(services.model_path, 8192)
+    facts = model_facts(services.engine_config)
     free = facts.memory_bytes - 8192 * facts.kv_bytes_per_token + spare
     short = MemoryFacts(total=2 * free, available=free, swap_total=0, swap_used=0)
     monkeypatch.setattr(examination, "look_at_memory", lambda: short)
     memory = check((await examine(services, json=True)).json(), "memory")
     assert not memory["ok"] and words in memory["remedy"]
+
+
+async def test_what_was_chosen_for_one_model_counts(services: FakeModelServices) -> None:
+    alone = (await examine(services, json=True)).json()
+    pirate = write_tiny_adapter(services.paths.models / "pirate.gguf")
+    own = {"context_tokens": 2048, "kv_type": "q8_0"}
+    path = services.model_path
+    chosen = replace(services.settings, by_model={str(path): own})
+    services.save_settings(chosen.with_adapters(path, [Adapter(pirate)]))
+    await services.reload_model()
+    changed = (await examine(services, json=True)).json()
+    assert (changed["plan"]["context_tokens"], changed["plan"]["kv_type"]) == (2048, "q8_0")
+    assert changed["kv"]["context_tokens"] == 2048
+    assert check(changed, "model")["message"].endswith(", with pirate")
+    assert check(changed, "memory")["message"] != check(alone, "memory")["message"]
+    config = services.engine_config
+    without = model_facts(replace(config, adapters=())).memory_bytes
+    assert model_facts(config).memory_bytes >= without + pirate.stat().st_size // 2
 
 
 async def test_figures_beside_somebody_elses_answer_say_so(services: FakeModelServices) -> None:

@@ -8,20 +8,21 @@ import pytest
 from app.machine.kv_costs import USUAL_TOKENS, kv_costs_of, random_prompt, weigh
 from app.paths import Paths
 from app.services import Services
-from app.settings import Settings
+from engine.config import EngineConfig
 from tests.fakes_machine import KV
 from tests.fakes_model import FakeEngine, fake_chat_model
 
 
 def test_the_formula_is_two_times_layers_heads_numbers_and_bytes(starter: Path) -> None:
-    kv = kv_costs_of(starter, Settings(), 10**9)
+    kv = kv_costs_of(EngineConfig(model_path=starter), 10**9)
     assert kv.formula == "2 x 30 layers x 3 KV heads x 64 x 2 bytes = 23,040 bytes"
     assert kv.bytes_per_token == 2 * 30 * 3 * 64 * 2
     assert (kv.context_tokens, kv.is_exact, kv.kv_type) == (8192, True, "f16")
 
 
 def test_what_was_chosen_counts(starter: Path) -> None:
-    kv = kv_costs_of(starter, Settings(kv_type="q8_0", context_tokens=4096), 10**9)
+    chosen = EngineConfig(model_path=starter, kv_type="q8_0", context_tokens=4096)
+    kv = kv_costs_of(chosen, 10**9)
     assert kv.bytes_per_token == 23_040 * 17 // 32 and kv.context_tokens == 4096
     assert "x 1.062 bytes = 12,240 bytes" in kv.formula
 

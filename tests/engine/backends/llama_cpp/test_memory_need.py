@@ -94,5 +94,5 @@ def test_weights_words_and_context_are_one_sum(tmp_path: Path) -> None:
     config = EngineConfig(model_path=path, context_tokens=512)
     context = shape.context.bytes_for(config, 1024)
     assert shape.memory_bytes(config) == shape.num_bytes + 267 * WORD_BYTES + context
-    assert model_facts(path, 512).memory_bytes == shape.memory_bytes(config)
+    assert model_facts(config).memory_bytes == shape.memory_bytes(config)
     assert draft_bytes(config) == shape.memory_bytes(config)
