@@ -20,7 +20,7 @@ SMALL = {
     "sampling": "--tokens 600 --pairs 1 --minutes 0",
     "guided": "--forms 1 --pairs 1 --minutes 0",
     "speculate": "--works 1 --tokens 12 --pairs 1 --minutes 0",
-    "fit": "--random 1 --runs 1 --tokens 4 --context 1024",
+    "fit": "--random 1 --pairs 1 --minutes 0 --tokens 4 --context 1024",
     "start": "--pairs 1 --minutes 0",
 }
 
