@@ -243,6 +243,7 @@ def test_wrong_values_are_one_sentence_and_code_2(
         (["generate", "Hi", "--model", "/nowhere.gguf"], "There is no model file"),
         (["generate", "Hi", "--model", "/"], "/ is not a file"),
         (["generate", "Hi", "--lora", "/nowhere.gguf"], "There is no adapter at /nowhere.gguf"),
+        (["models", "info", "/a\x1b]0;title\x07b"], "no model file at /a\ufffd]0;title\ufffdb:"),
     ],
 )
 def test_a_failure_is_one_sentence_and_code_1(
