@@ -177,6 +177,6 @@ def _understood(line: bytes) -> Said | None:
     """None for what was not meant for us."""
     try:
         ((name, value),) = json.loads(line).items()
-    except (ValueError, AttributeError, TypeError):
+    except (ValueError, AttributeError, TypeError, RecursionError):
         return None
     return Said(name, value)

@@ -75,7 +75,9 @@ def test_the_end_says_whether_memory_ran_out_meanwhile(
     assert heard.get(timeout=30) == End(code=0, memory_ran_out=ran_out)
 
 
-@pytest.mark.parametrize("line", ["", "words", "[1]", "1", "{}", '{"a": 1, "b": 2}', "\udcff"])
+@pytest.mark.parametrize(
+    "line", ["", "words", "[1]", "1", "{}", "[" * 60_000, '{"a": 1, "b": 2}', "\udcff"]
+)
 def test_what_was_not_meant_for_the_launcher_is_not_heard(start: Start, line: str) -> None:
     data = line.encode("utf-8", "surrogateescape")
     heard = start(f"import os; os.write(1, {data!r} + b'\\n')")
