@@ -216,7 +216,8 @@ def test_quitting_ends_both_and_leaves_no_note(app: Launched) -> None:
     app.get("/ask?wish=quit")
     code, said = app.end()
     assert code == 0
-    assert said == "Inglenook is ready: http://here\n"
+    # Somebody else may have the usual port, which would be said before.
+    assert said.splitlines()[-1] == "Inglenook is ready: http://here"
     assert (app.home / "ended").exists()
     assert not (app.home / "data" / "launcher.json").exists()
 
@@ -226,7 +227,8 @@ def test_quit_works_while_something_is_wrong(home: Path) -> None:
     with launched(home) as app:
         app.until_problem()
         app.press("/_app/quit")
-        assert app.end() == (0, "No.\n")
+        code, said = app.end()
+        assert (code, said.splitlines()[-1]) == (0, "No.")
 
 
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGINT", "SIGHUP"])
