@@ -13,7 +13,7 @@ from app.bench.benches import BENCHES, measure
 from app.commands import quantize
 from app.commands.arguments import make_parser
 from app.commands.carry_out import COMMANDS, carry_out
-from app.commands.console import Terminal
+from app.commands.console import Terminal, shown
 from app.commands.given import adapters_of, options_of
 from app.commands.options import Options
 from app.commands.parser import Parser
@@ -57,7 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return selfcheck(parsed.only)
         return run_command(options_of(parsed))
     except InglenookError as error:
-        print(error, file=sys.stderr)
+        print(shown(str(error)), file=sys.stderr)
         return 2 if isinstance(error, UsageError) else 1
     except KeyboardInterrupt:
         return 130

@@ -84,7 +84,7 @@ def show_or_be_first(paths: Paths, options: Options, port: int | None) -> int:
             window = Window(first.url, paths.browser, own_command(), say)
             show_first(first, window.open_and_wait)
         return 0
-    sock = bind(LOOPBACK, port)
+    sock = bind(LOOPBACK, port, tell)
     return Launcher(paths, sock, lock, options, say, problem).run()
 
 
@@ -108,6 +108,12 @@ def say(text: str) -> None:
     """To the terminal, if there is one."""
     with contextlib.suppress(OSError, ValueError):
         print(text, flush=True)
+
+
+def tell(text: str) -> None:
+    """Beside what is said: to the terminal as well, if there is one."""
+    with contextlib.suppress(OSError, ValueError):
+        print(text, file=sys.stderr, flush=True)
 
 
 def give_streams() -> None:

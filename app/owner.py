@@ -13,6 +13,7 @@ import os
 import secrets
 import time
 import urllib.request
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Self
@@ -77,6 +78,7 @@ class HomeLock:
     def _use(self, lock: Path, note: Path) -> None:
         self._file, self._note = lock, note
         self._lock = FileLock(lock, mode=0o600)
+        self._held: tuple[int, int] | None = None
 
     def try_acquire(self) -> bool:
         try:
@@ -84,13 +86,20 @@ class HomeLock:
         except Timeout:
             return False
         except (OSError, NotImplementedError) as error:
-            raise HomeError(
-                f"The file {self._file} cannot be locked ({error}): make the folder"
-                " writable, or choose another place with INGLENOOK_HOME."
-            ) from error
-        # A note that an earlier owner left behind when it was killed.
-        self._note.unlink(missing_ok=True)
+            raise self._unusable(error) from error
+        try:
+            # A note that an earlier owner left behind when it was killed.
+            self._note.unlink(missing_ok=True)
+        except OSError as error:
+            self._lock.release()
+            raise self._unusable(error) from error
+        self._held = _identity(self._file)
         return True
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether it is held for nothing: its file was deleted, and another one may be locked."""
+        return self._lock.is_locked and _identity(self._file) != self._held
 
     @staticmethod
     def address(host: str, port: int) -> OwnerAddress:
@@ -109,14 +118,34 @@ class HomeLock:
 
     def release(self) -> None:
         if self._lock.is_locked:
-            self._note.unlink(missing_ok=True)
+            # Where the lock is lost the note may be that of another owner.
+            if not self.is_lost:
+                with suppress(OSError):
+                    self._note.unlink(missing_ok=True)
             self._lock.release()
+
+    def _unusable(self, error: Exception) -> HomeError:
+        reason = getattr(error, "strerror", None) or error
+        return HomeError(
+            f"The files {self._file.name} and {self._note.name} in {self._file.parent} cannot be"
+            f" used ({reason}): delete what is there under these names and make the folder"
+            " writable, or choose another place with INGLENOOK_HOME."
+        )
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.release()
+
+
+def _identity(file: Path) -> tuple[int, int] | None:
+    """Which file it is, by whatever name; None where there is none."""
+    try:
+        found = file.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def owner_address(paths: Paths) -> OwnerAddress | None:

@@ -12,6 +12,7 @@ import socket
 import sys
 import threading
 import webbrowser
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NoReturn
 
@@ -111,17 +112,24 @@ def end_early(*_: object) -> NoReturn:
 
 def serve_home(paths: Paths, lock: HomeLock, asked: Run) -> None:
     keep_log(paths)
+    port_notes: list[str] = []
     if asked.link is not None:
         sock, host = asked.link.socket, asked.host
     else:
         host = "127.0.0.1" if asked.host == "localhost" else asked.host
-        sock = bind(host, asked.port)
-    asyncio.run(serve_app(paths, lock, sock, host, asked))
+        sock = bind(host, asked.port, port_notes.append)
+    asyncio.run(serve_app(paths, lock, sock, host, asked, port_notes))
 
 
 async def serve_app(
-    paths: Paths, lock: HomeLock, sock: socket.socket, host: str, asked: Run
+    paths: Paths,
+    lock: HomeLock,
+    sock: socket.socket,
+    host: str,
+    asked: Run,
+    port_notes: Sequence[str] = (),
 ) -> None:
+    """`port_notes` are said once the app is ready: an app that fails says why, and nothing else."""
     from app.web import commands, launch, server
 
     link = asked.link
@@ -156,6 +164,8 @@ async def serve_app(
         def ready() -> None:
             lock.announce(address)
             print(f"Inglenook is ready: {address.url}", flush=True)
+            for note in port_notes:
+                print(note, file=sys.stderr)
             if watch is not None:
                 watch.is_page_ready = True
                 watch.look()

@@ -1,6 +1,7 @@
 """Choices that outlive the app's run: one small JSON file, written whole or not at all."""
 
 import json
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
@@ -10,8 +11,14 @@ from app.chat.example import Example, examples_from_json
 from app.models.adapters import adapters_as_json, adapters_from_json
 from app.private_file import write_private
 from engine.adapter import Adapter
-from engine.config import DEFAULT_KV_DISK_BYTES, EngineConfig
-from engine.errors import HomeError, UsageError
+from engine.config import (
+    DEFAULT_KV_DISK_BYTES,
+    MOST_BYTES,
+    MOST_THREADS,
+    MOST_TOKENS,
+    EngineConfig,
+)
+from engine.errors import HomeError, InvalidParams, UsageError
 from engine.sampling_params import SamplingParams, with_changes
 
 OWN = {"context_tokens": int, "threads": int, "kv_type": str}
@@ -19,6 +26,15 @@ OWN = {"context_tokens": int, "threads": int, "kv_type": str}
 ADAPTERS = "adapters"
 """And the adapters that it is loaded with, as a list of files and scales."""
 WHOLE = ("max_batch_tokens", "kv_disk_bytes")
+MOST = {
+    "context_tokens": MOST_TOKENS,
+    "max_batch_tokens": MOST_TOKENS,
+    "threads": MOST_THREADS,
+    "kv_ram_bytes": MOST_BYTES,
+    "kv_disk_bytes": MOST_BYTES,
+}
+MOST_MINUTES = 10_000
+"""A week: whoever wants more wants the model to stay."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,7 +140,7 @@ def load_settings(path: Path) -> Settings:
         raise _damaged(path, error) from error
     try:
         return _from_json(json.loads(text))
-    except (ValueError, TypeError, RecursionError, UsageError) as error:
+    except (ValueError, TypeError, OverflowError, RecursionError, UsageError) as error:
         raise _damaged(path, error) from error
 
 
@@ -140,7 +156,7 @@ def save_settings(path: Path, settings: Settings) -> None:
 
 
 def _from_json(values: object) -> Settings:
-    """Raises ValueError, TypeError or UsageError for what would fail later on."""
+    """Raises ValueError, TypeError, OverflowError or UsageError for what would fail later on."""
     if not isinstance(values, dict):
         raise ValueError("they are no JSON object")
     known = {item.name for item in fields(Settings)}
@@ -165,10 +181,22 @@ def _from_json(values: object) -> Settings:
     ):
         if not is_right:
             raise ValueError(f"{name} is of the wrong kind")
+    check_rest(settings.unload_after_minutes)
+    for name in ("model", "draft_model"):
+        _check_path(name, getattr(settings, name))
     for path, own in settings.by_model.items():
         check_own(path, own)
+    _check_most(asdict(settings))
     _ = settings.sampling
     return settings
+
+
+def check_rest(minutes: float | None) -> None:
+    """Raises InvalidParams for a time after which no model is freed."""
+    if minutes is not None and not 1 <= minutes <= MOST_MINUTES:
+        raise InvalidParams(
+            f"The model can be freed after 1 to {MOST_MINUTES:,} minutes, not {minutes:g}."
+        )
 
 
 def check_own(path: str, own: object) -> None:
@@ -178,11 +206,29 @@ def check_own(path: str, own: object) -> None:
     for name, kind in OWN.items():
         if name in own and type(own[name]) is not kind:
             raise ValueError(f"{name} of {path} is of the wrong kind")
-    adapters_from_json(own.get(ADAPTERS, ()))
+    _check_path("a model of by_model", path)
+    _check_most(own)
+    for adapter in adapters_from_json(own.get(ADAPTERS, ())):
+        _check_path("an adapter", str(adapter.path))
+
+
+def _check_most(values: Mapping[str, Any]) -> None:
+    """Raises ValueError for a figure that nobody chose. One that is only too small is told when a
+    model is loaded, and can be mended on the page."""
+    for name, most in MOST.items():
+        if values.get(name) is not None and values[name] > most:
+            raise ValueError(f"{name} is more than {most:,}")
+
+
+def _check_path(name: str, path: str) -> None:
+    """Raises ValueError for what no file can be called."""
+    if "\0" in path:
+        raise ValueError(f"{name} has a NUL in its name")
+    os.fsencode(path)
 
 
 def _damaged(path: Path, error: Exception) -> HomeError:
     return HomeError(
-        f"The settings in {path} are damaged ({error}): correct the file, or delete it to start"
-        " from the defaults."
+        f"The settings in {path} are damaged ({str(error).rstrip('.')}): correct the file, or"
+        " delete it to start from the defaults."
     )

@@ -11,6 +11,11 @@ DEFAULT_CONTEXT_TOKENS = 8192
 
 
 MIN_CONTEXT_TOKENS = 256
+MOST_TOKENS = 2**31 - 1
+"""llama.cpp counts in whole numbers of four bytes with a sign."""
+MOST_THREADS = 512
+"""ggml ends the process over more."""
+MOST_BYTES = 2**63 - 1
 DEFAULT_KV_DISK_BYTES = 10_000_000_000
 MOST_ADAPTERS = 2
 """llama.cpp adds up three or more in an order that follows from where they lie in memory: with four
@@ -67,18 +72,20 @@ class EngineConfig:
         return sum(each.num_bytes for each in self.acting_adapters)
 
     def __post_init__(self) -> None:
-        for name, low in (
-            ("context_tokens", MIN_CONTEXT_TOKENS),
-            ("max_running", 1),
-            ("max_sequences", 1),
-            ("max_batch_tokens", 32),
-            ("threads", 1),
-            ("kv_ram_bytes", 0),
-            ("kv_disk_bytes", 0),
+        for name, low, high in (
+            ("context_tokens", MIN_CONTEXT_TOKENS, MOST_TOKENS),
+            ("max_running", 1, MOST_TOKENS),
+            ("max_sequences", 1, MOST_TOKENS),
+            ("max_batch_tokens", 32, MOST_TOKENS),
+            ("threads", 1, MOST_THREADS),
+            ("kv_ram_bytes", 0, MOST_BYTES),
+            ("kv_disk_bytes", 0, MOST_BYTES),
         ):
             value = getattr(self, name)
             if value is not None and value < low:
                 raise InvalidParams(f"{name} must be at least {low}, got {value}.")
+            if value is not None and value > high:
+                raise InvalidParams(f"{name} must be at most {high}, got {value}.")
         if self.kv_type not in KV_TYPES:
             raise InvalidParams(
                 f"kv_type must be one of {', '.join(KV_TYPES)}, got {self.kv_type!r}."

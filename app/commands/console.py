@@ -23,16 +23,20 @@ class Terminal:
         if sys.stdout is None:
             return  # closed before we began
         if sys.stdout.isatty():
-            # What somebody wrote must not move the cursor or rename the window.
-            text = CONTROL.sub("\ufffd", text)
+            text = shown(text)
         # A terminal with a narrow encoding must not lose an answer to one emoji.
         encoding = sys.stdout.encoding or "utf-8"
         sys.stdout.write(text.encode(encoding, "replace").decode(encoding))
         sys.stdout.flush()
 
     def note(self, text: str) -> None:
-        sys.stderr.write(text + "\n")
+        sys.stderr.write(shown(text) + "\n")
         sys.stderr.flush()
+
+
+def shown(text: str) -> str:
+    """What somebody wrote must not move the cursor or rename the window."""
+    return CONTROL.sub("\ufffd", text)
 
 
 def write_json(console: Console, value: Any) -> None:

@@ -20,6 +20,8 @@ from grammars.catalog import FormFileError, forms_in, ready_forms
 
 NAMING = ("info", "remove", "use")
 """Actions that take a model's name or its file."""
+CHANGING = ("remove", "use")
+"""Those for which no name at all must not mean the model in use."""
 
 
 def options_of(parsed: argparse.Namespace) -> Options:
@@ -44,12 +46,16 @@ def options_of(parsed: argparse.Namespace) -> Options:
             raise UsageError("There is nothing to answer: give a text, or - and a text to read.")
     if "adapters" in values:
         values["adapters"] = adapters_of(values["adapters"])
-    if values.get("file"):
+    if "file" in values:
+        if not values["file"].strip():
+            raise UsageError("The path of the file is empty: give one.")
         values["file"] = str(absolute(values["file"]))
     for name in ("model", "draft_model"):
         if values.get(name) and absolute(values[name]).exists():
             values[name] = str(absolute(values[name]))
     text = values.get("text", "")
+    if values["command"] == "models" and values["action"] in CHANGING and not text.strip():
+        raise UsageError("The name of the model is empty: give one of `inglenook models list`.")
     if values["command"] == "models" and values["action"] in NAMING and absolute(text).is_file():
         values["text"] = str(absolute(text))
     if "ids" in values:

@@ -216,9 +216,13 @@ async def add(services: Services, options: Options, console: Console) -> None:
     if options.json:
         write_json(console, {"name": model.name, "path": str(model.path)})
     elif services.library.looks.at(model.path).is_adapter:
-        console.write(f"{model.name} can be used now: `inglenook run --lora {model.name}`.\n")
+        console.write(
+            f"{model.name} can be used now: `inglenook run --lora {typed(model.name)}`.\n"
+        )
     else:
-        console.write(f"{model.name} can be used now: `inglenook models use {model.name}`.\n")
+        console.write(
+            f"{model.name} can be used now: `inglenook models use {typed(model.name)}`.\n"
+        )
 
 
 async def download(services: Services, options: Options, console: Console) -> None:
@@ -232,10 +236,12 @@ async def download(services: Services, options: Options, console: Console) -> No
     except asyncio.CancelledError:
         await library.downloads.pause(known)
         raise
+    # Another model may have had the name of the file before.
+    listed = library.find(str(path)).name
     if options.json:
-        write_json(console, {"name": known, "path": str(path), "bytes": path.stat().st_size})
+        write_json(console, {"name": listed, "path": str(path), "bytes": path.stat().st_size})
     else:
-        console.write(f"{known} is here: `inglenook models use {known}`.\n")
+        console.write(f"{listed} is here: `inglenook models use {typed(listed)}`.\n")
 
 
 async def remove(services: Services, options: Options, console: Console) -> None:
@@ -261,6 +267,11 @@ async def use(services: Services, options: Options, console: Console) -> None:
     console.write(f"{model.name} is the model that answers now.\n")
     if notice:
         console.note(notice)
+
+
+def typed(name: str) -> str:
+    """As one word of a command line."""
+    return f'"{name}"' if " " in name else name
 
 
 class Telling:

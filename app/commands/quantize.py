@@ -13,11 +13,12 @@ from pathlib import Path
 from threading import Thread
 
 from app.amounts import bytes_in_words
-from app.models.local import find_model
+from app.models.local import STARTER, find_model
 from app.paths import Paths
 from app.settings import load_settings
 from engine.backends.llama_cpp.file_types import Quantized
 from engine.cores import usable_cores
+from engine.errors import UsageError
 
 DEFAULT_TYPE = "Q4_K_M"
 SUMMARY = "make a model file smaller, by rounding its weights to fewer bits"
@@ -42,8 +43,8 @@ def run(arguments: Sequence[str], parser: argparse.ArgumentParser) -> int:
     add_arguments(parser)
     options = parser.parse_args(arguments)
     paths = Paths.from_environment()
-    source = find_model(paths, load_settings(paths.settings), options.source)
     target = target_of(paths, options.target)
+    source = find_model(paths, load_settings(paths.settings), options.source)
     began = time.monotonic()
     made = quantize_here(source, target, options.type.upper(), options.again)
     seconds = time.monotonic() - began
@@ -68,7 +69,13 @@ def run(arguments: Sequence[str], parser: argparse.ArgumentParser) -> int:
 
 
 def target_of(paths: Paths, name: str) -> Path:
-    """A path as it is given; a bare name is a new file in the models folder."""
+    """A path as it is given; a bare name is a new file in the models folder. Raises UsageError."""
+    if not name.strip():
+        raise UsageError("The new file has no name: give one, or a path, after the old file.")
+    if name == STARTER:
+        raise UsageError(
+            f"{STARTER!r} is the name of the model that comes with the app: choose another one."
+        )
     if Path(name).name == name and not name.endswith(".gguf"):
         paths.create()
         return paths.models / f"{name}.gguf"

@@ -57,7 +57,7 @@ class Environment:
         """None: there is none that was finished."""
         try:
             return Made(**json.loads((self.folder / NOTE).read_text(encoding="utf-8")))
-        except (OSError, ValueError, TypeError):
+        except (OSError, ValueError, TypeError, RecursionError):
             return None
 
     def obstacle(self, version: str = VERSION) -> str:

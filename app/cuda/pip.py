@@ -64,7 +64,7 @@ class Pip:
         await self.run("install", "--dry-run", "--report", str(file), "--quiet", *arguments)
         try:
             found: list[dict[str, Any]] = json.loads(file.read_text(encoding="utf-8"))["install"]
-        except (OSError, ValueError, KeyError, TypeError) as error:
+        except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
             raise InstallationFailed(
                 "pip does not say what it would install: install a newer Python, and try again."
             ) from error

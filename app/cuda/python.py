@@ -85,7 +85,7 @@ def _facts(told: str) -> tuple[str, bool] | None:
             "P"
         )
         makes = bool(facts["makes"])
-    except (ValueError, TypeError, KeyError):
+    except (ValueError, TypeError, KeyError, RecursionError):
         return None
     return (".".join(map(str, version)), makes) if version >= LEAST and is_alike else None
 

@@ -8,6 +8,7 @@ as the engine ends an answer; what they wrote must be valid.
 import argparse
 import json
 import random
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -233,7 +234,7 @@ def notes_of(total: Tally) -> list[str]:
 def reason_of(refusal: str) -> str:
     """A refusal without its place."""
     reason = refusal.removeprefix("The schema cannot be kept to: ")
-    return reason.split(" at #")[0].split(";")[0][:100]
+    return re.split(" at #| at the top|;", reason)[0][:100]
 
 
 def percentile(values: Sequence[float], percent: float) -> float:

@@ -38,7 +38,7 @@ def read_records(path: Path) -> list[Record]:
     files = sorted(path.rglob("*.json*")) if path.is_dir() else [path]
     try:
         records = [record for file in files for record in _records_of(file)]
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise UsageError(f"{path} is no collection of schemas with instances ({error}).") from error
     if not records:
         raise UsageError(f"There are no schemas in {path}: name the folder of the collection.")

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from app.launch.link import DOOR, END, Doing, Orders
+from app.launch.memory_kills import is_memory_short, num_memory_kills
 
 PATIENCE_S = 15.0
 """What an app may take to keep what is being written."""
@@ -30,13 +31,15 @@ class Said:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class End:
-    """The process is gone. `code` is as in Popen.returncode, `log` the end of what it wrote."""
+    """The process is gone. `code` is as in Popen.returncode, `log` the end of what it wrote.
+    `memory_ran_out`: the system says so of itself, of the time in which the process ran."""
 
     code: int
     doing: Doing = Doing()
     failed: str = ""
     fault: str = ""
     log: str = ""
+    memory_ran_out: bool = False
 
 
 class Child:
@@ -56,6 +59,7 @@ class Child:
         self._log = log
         self._tell = tell
         self._end = End(code=0)
+        self._kills_before = num_memory_kills()
         keep_short(log)
         with open(log, "ab") as stderr:
             self._log_start = stderr.tell()
@@ -110,7 +114,15 @@ class Child:
             self._note(said)
             self._tell(said)
         code = self._process.wait()
-        self._tell(replace(self._end, code=code, log=self._log_piece()))
+        has_risen = num_memory_kills() != self._kills_before
+        self._tell(
+            replace(
+                self._end,
+                code=code,
+                log=self._log_piece(),
+                memory_ran_out=has_risen or is_memory_short(),
+            )
+        )
 
     def _note(self, said: Said) -> None:
         match said:
@@ -165,6 +177,6 @@ def _understood(line: bytes) -> Said | None:
     """None for what was not meant for us."""
     try:
         ((name, value),) = json.loads(line).items()
-    except (ValueError, AttributeError, TypeError):
+    except (ValueError, AttributeError, TypeError, RecursionError):
         return None
     return Said(name, value)

@@ -21,7 +21,7 @@ WINDOWS_CODES = {
     0xC0000094: "SIGFPE",
     0xC00000FD: "SIGSEGV",
     0xC0000409: "SIGABRT",
-    0xC0000017: "SIGKILL",
+    0xC0000017: "STATUS_NO_MEMORY",
 }
 WORDS = {
     "SIGSEGV": "a fault in memory (SIGSEGV)",
@@ -30,8 +30,10 @@ WORDS = {
     "SIGILL": "an instruction that this processor does not have (SIGILL)",
     "SIGFPE": "an impossible computation (SIGFPE)",
     "SIGTRAP": "a failed check in a library (SIGTRAP)",
-    "SIGKILL": "being ended by the system (SIGKILL), probably because memory ran out",
+    "SIGKILL": "something outside of it that ended it (SIGKILL)",
 }
+
+KILLED_FOR_MEMORY = "being ended by the system (SIGKILL), probably because memory ran out"
 
 GPU = re.compile(
     r"CUDA error|ggml_cuda|CUDA out of memory|cudaError|HIP error|ggml_vulkan|vk::|ggml_metal"
@@ -59,6 +61,7 @@ class Suspect(StrEnum):
     PROCESSOR = "processor"
     STORED = "stored memory of conversations"
     APP = "app"
+    OUTSIDE = "system, another program, or somebody"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,8 +140,11 @@ def _suspect(name: str, end: End) -> Suspect:
     said = f"{end.fault}\n{end.log}"
     if GPU.search(said):
         return Suspect.GPU
-    if name == "SIGKILL" or MEMORY.search(said):
+    if name == "STATUS_NO_MEMORY" or MEMORY.search(said):
         return Suspect.MEMORY
+    if name == "SIGKILL":
+        # Everybody may send it; only a reason to think of memory makes it that.
+        return Suspect.MEMORY if end.memory_ran_out else Suspect.OUTSIDE
     if name == "SIGILL":
         return Suspect.PROCESSOR
     if any(STATE.search(frame) for frame in _current_frames(end.log)):
@@ -165,7 +171,9 @@ def _cause(name: str, end: End, suspect: Suspect) -> str:
     how = WORDS.get(name, name)
     if suspect is Suspect.GPU:
         how = f"a fault of the graphics card{f' ({name})' if name else ''}"
-    elif suspect is Suspect.MEMORY and name != "SIGKILL":
+    elif suspect is Suspect.MEMORY and name == "SIGKILL":
+        how = KILLED_FOR_MEMORY
+    elif suspect is Suspect.MEMORY:
         how = f"too little memory{f' ({name})' if name else ''}"
     elif not name:
         how = _orderly(end)

@@ -33,7 +33,7 @@ from app.launch.window import Window
 from app.launch.wish import Wish
 from app.owner import HomeLock
 from app.paths import Paths
-from engine.errors import HomeError
+from engine.errors import HomeBusy, HomeError
 
 FAREWELL_S = 1.0
 """How long the splash says that the app was closed, for pages that ask."""
@@ -146,6 +146,8 @@ class Launcher:
     def _start(self, start: Start) -> None:
         self._now = start
         self._is_ready = False
+        if not self._has_home():
+            return
         program = choose(
             self._environment,
             self._options.command or own_command(),
@@ -269,8 +271,9 @@ class Launcher:
 
     def _keep(self, crash: Crash) -> None:
         self._crash = crash
-        with suppress(OSError):
+        with suppress(OSError, HomeError):
             # Without room for it the report is shorter.
+            self._paths.create()
             keep_crash(self._paths.crashes, crash)
 
     def _safe_model(self) -> str:
@@ -285,18 +288,25 @@ class Launcher:
         self._status = Status(problem=problem)
 
     def _has_home(self) -> bool:
-        """Whether the home is ours, perhaps only now."""
-        if self._lock is not None:
-            return True
+        """Whether the home is ours: perhaps only now, or again, where somebody deleted it."""
         try:
             self._paths.create()
+            if self._lock is not None and not self._lock.is_lost:
+                return True
+            if self._lock is not None:
+                self._lock.release()
+                self._lock = None
             lock = HomeLock.of_launcher(self._paths)
             if not lock.try_acquire():
-                return False
+                raise HomeBusy(
+                    f"Another Inglenook was started in {self._paths.data} meanwhile: use that one,"
+                    " or quit it and try again."
+                )
             self._lock = lock
             lock.announce(self.address)
         except HomeError as error:
             self._tell(str(error), (Wish.RESTART, Wish.QUIT))
+            self._say(str(error))
             return False
         return True
 

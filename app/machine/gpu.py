@@ -81,7 +81,7 @@ def _of_amd(ask: Ask) -> list[Gpu]:
     gpus = []
     try:
         cards = json.loads(told) if told else {}
-    except ValueError:
+    except (ValueError, RecursionError):
         return []
     if not isinstance(cards, dict):
         return []
@@ -101,7 +101,7 @@ def _of_macos(ask: Ask) -> list[Gpu]:
     told = ask(("system_profiler", "SPDisplaysDataType", "-json"))
     try:
         displays = json.loads(told)["SPDisplaysDataType"] if told else []
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         return []
     return [
         Gpu(

@@ -115,7 +115,7 @@ def kept(paths: Paths) -> Kept | None:
         if found["fingerprint"] != fingerprint():
             return None
         before = Kept(Rates(**found["rates"]), bool(found["is_busy"]), float(found["at"]))
-    except (OSError, ValueError, TypeError, KeyError):
+    except (OSError, ValueError, TypeError, KeyError, OverflowError, RecursionError):
         # Not there, or not ours: measuring again makes it right.
         return None
     rates = before.rates

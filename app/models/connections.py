@@ -57,6 +57,6 @@ class Connections:
             try:
                 values = json.loads(line)
                 found.append(Connection(float(values["at"]), str(values["host"]), values["why"]))
-            except (ValueError, TypeError, KeyError, RecursionError):
+            except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
                 continue
         return found

@@ -78,7 +78,8 @@ def _gguf_files(folder: Path) -> Iterator[Path]:
         for name in sorted(names):
             file = Path(root) / name
             is_model = name.lower().endswith(".gguf") and "mmproj" not in name.lower()
-            if is_model and not is_later_part(file):
+            # A pipe would be waited for.
+            if is_model and not is_later_part(file) and file.is_file():
                 yield file
 
 

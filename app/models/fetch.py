@@ -13,11 +13,13 @@ from dataclasses import dataclass
 from app.models.hub import RemoteFile
 from app.models.outside import Answer, Outside, refusal
 from app.models.part_file import PartFile
+from engine.backends.llama_cpp.gguf_header import BrokenHeader, read_header
 from engine.errors import DownloadEnded, DownloadError
 
 MOST_FAILURES = 6
+MOST_DIGITS = 18
 _FLUSH_BYTES = 2**20
-_RANGE = re.compile(r"bytes (\d+)-\d+/(\d+|\*)")
+_RANGE = re.compile(r"bytes (\d{1,18})-\d+/(\d{1,18}|\*)")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
@@ -54,7 +56,9 @@ class Fetch:
         await self._check(attempt.sha256)
 
     async def _check(self, wanted: str) -> None:
-        if wanted and self.part.sha256 != wanted:
+        if not wanted:
+            await self._check_header()
+        elif self.part.sha256 != wanted:
             found = self.part.sha256
             await settled(self.part.restart)
             raise DownloadEnded(
@@ -62,6 +66,24 @@ class Fetch:
                 f" {found[:12]}, that of the right one with {wanted[:12]}) and was thrown away:"
                 " download it again."
             )
+
+    async def _check_header(self) -> None:
+        """Without a sum it must at least be a model file, and no page about an error."""
+
+        def check() -> None:
+            header, size = read_header(self.part.path), self.part.size
+            if size < header.needed_bytes:
+                raise BrokenHeader(f"it ends at {size:,} bytes of {header.needed_bytes:,}")
+
+        try:
+            await settled(check)
+        except (BrokenHeader, FileNotFoundError) as error:
+            reason = error if isinstance(error, BrokenHeader) else "it is empty"
+            await settled(self.part.restart)
+            raise DownloadEnded(
+                f"{self.file.name} came without a sum to check it by, and is no whole model file"
+                f" ({reason}): it was thrown away; download it again, or choose another one."
+            ) from error
 
 
 class _Attempt:
@@ -186,4 +208,4 @@ async def settled(call: Callable[..., None], *arguments: bytes) -> None:
 
 def _number(headers: Mapping[str, str], name: str) -> int:
     text = headers.get(name, "")
-    return int(text) if text.isdecimal() else 0
+    return int(text) if text.isdecimal() and len(text) <= MOST_DIGITS else 0

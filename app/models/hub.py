@@ -17,6 +17,7 @@ from engine.errors import DownloadError, UsageError
 
 ENDPOINT = "https://huggingface.co"
 MOST_FOUND = 30
+LARGEST_FILE = 2**50
 _REPO = re.compile(r"\w[\w.-]*/\w[\w.-]*", re.ASCII)
 _PART = re.compile(r"-(\d{5})-of-(\d{5})(?=\.gguf$)", re.IGNORECASE)
 _COMPANION = re.compile(r"mmproj|imatrix|(?:^|[-_.])lora(?:[-_.]|$)", re.IGNORECASE)
@@ -36,7 +37,8 @@ class FoundRepo:
 
 @dataclass(frozen=True, slots=True)
 class RemoteFile:
-    """One file. `sha256` empty: it is not told, and only the size can be checked."""
+    """One file. `num_bytes` 0: its size is not told. `sha256` empty: nor is its sum, and less can
+    be checked."""
 
     name: str
     url: str
@@ -92,7 +94,7 @@ class Hub:
                 for each in answer["siblings"]
                 if str(each["rfilename"]).lower().endswith(".gguf")
             ]
-        except (AttributeError, KeyError, TypeError, ValueError) as error:
+        except (AttributeError, KeyError, TypeError, ValueError, OverflowError) as error:
             raise _strange(url) from error
         offers = grouped(repo, (each for each in files if not _COMPANION.search(each.name)))
         if not offers:
@@ -139,16 +141,19 @@ def _repo_of(value: Any) -> FoundRepo | None:
         repo = str(value.get("id") or value["modelId"])
         downloads, likes = int(value.get("downloads") or 0), int(value.get("likes") or 0)
         gated = bool(value.get("gated"))
-    except (AttributeError, KeyError, TypeError, ValueError):
+    except (AttributeError, KeyError, TypeError, ValueError, OverflowError):
         return None
     return FoundRepo(repo, downloads, likes, licence, gated) if _REPO.fullmatch(repo) else None
 
 
 def _file_of(repo: str, revision: str, value: Any) -> RemoteFile:
+    """Raises KeyError, TypeError, ValueError or OverflowError for what is none."""
     name = str(value["rfilename"])
     lfs = value.get("lfs") or {}
     sha256 = str(lfs.get("sha256") or lfs.get("oid") or "").removeprefix("sha256:").lower()
-    num_bytes = int(value.get("size") or lfs.get("size") or 0)
+    num_bytes = max(0, int(value.get("size") or lfs.get("size") or 0))
+    if num_bytes > LARGEST_FILE:
+        raise ValueError(f"no file has {num_bytes} bytes")
     url = f"{endpoint()}/{repo}/resolve/{quote(revision)}/{quote(name)}"
     return RemoteFile(name, url, num_bytes, sha256 if _SHA256.fullmatch(sha256) else "")
 

@@ -295,7 +295,8 @@ def _first_part(path: Path) -> Path:
     """What was meant: the one model in a folder, the first part of several."""
     path = path.expanduser().absolute()
     if path.is_dir():
-        models = [each for each in sorted(path.glob("*.gguf")) if each == parts_of(each)[0]]
+        files = [each for each in sorted(path.glob("*.gguf")) if each.is_file()]
+        models = [each for each in files if each == parts_of(each)[0]]
         if len(models) > 1:
             names = ", ".join(each.name for each in models[:5])
             raise UsageError(f"{path} has {len(models)} models: name one of them ({names}).")

@@ -67,7 +67,9 @@ def known_models(paths: Paths) -> list[tuple[str, Path, str]]:
     starter = starter_model()
     found = [] if starter is None else [(STARTER, starter, STARTER)]
     for path in sorted(paths.models.glob("*.gguf")):
-        if not is_later_part(path):
+        # A pipe would be waited for; of a link to nowhere it is said what is wrong.
+        is_other = path.exists() and not path.is_file()
+        if not is_other and not is_later_part(path):
             found.append((model_name(path), path, BROUGHT if path.name in brought else FOLDER))
     found += [(model_name(path), path, ADDED) for path in shelf.added()]
     found += [(each.name, each.path, each.program) for each in find_elsewhere()]

@@ -23,7 +23,7 @@ from engine.backends.llama_cpp.model_shape import ContextShape, ModelShape
 from engine.backends.llama_cpp.split_file import parts_of
 from engine.errors import InglenookError, ModelUnsupported
 
-FORM = 2
+FORM = 3
 """To be raised when something else is remembered."""
 
 

@@ -4,6 +4,7 @@ Nothing goes through it unless the user asked for a search or a download. Redire
 one by one, so that every host is on the list; proxies are those of the environment.
 """
 
+import re
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from ipaddress import ip_address
@@ -20,6 +21,7 @@ CONNECT_S = 15.0
 MOST_REDIRECTS = 6
 LARGEST_ANSWER = 32 * 2**20
 """Of what is read whole."""
+_ERRNO = re.compile(r"\[Errno -?\d+\] ?")
 
 
 class Outside:
@@ -108,21 +110,24 @@ class _as_sentences:
         pass
 
     def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        host, reason = self._host, _ERRNO.sub("", str(error))
         match error:
             case httpx.TimeoutException():
-                words = "did not answer in time"
+                words = f"{host} did not answer in time"
             case httpx.ProxyError():
-                words = f"cannot be reached through the proxy of the environment ({error})"
+                words = f"{host} cannot be reached through the proxy of the environment ({reason})"
+            case httpx.ConnectError() if "certificate" in reason.lower():
+                words = f"{host} shows a certificate that cannot be trusted"
             case httpx.ConnectError():
-                words = f"cannot be reached ({error})"
+                words = f"There is no connection to {host}"
             case httpx.RemoteProtocolError() | httpx.ReadError() | httpx.DecodingError():
-                words = "broke off the connection"
+                words = f"{host} broke off the connection"
             case httpx.HTTPError() | httpx.InvalidURL() | httpx.StreamError():
-                words = f"cannot be spoken to ({error})"
+                words = f"{host} cannot be spoken to ({reason})"
             case _:
                 return
         raise DownloadError(
-            f"{self._host} {words}: check the connection to the network and try again."
+            f"{words}: check the connection to the network and try again."
         ) from error
 
 

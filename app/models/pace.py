@@ -86,7 +86,9 @@ class PaceBook:
         rates = kept_rates(self._paths)
         if rates is None:
             return self._rough
-        with suppress(OSError, ValueError, TypeError, KeyError, RecursionError):
+        with suppress(
+            OSError, ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError
+        ):
             values: dict[str, Any] = json.loads(self._file.read_text(encoding="utf-8"))
             if values["fingerprint"] == _fingerprint():
                 products = {str(name): float(each) for name, each in values["products"].items()}

@@ -146,7 +146,15 @@ def way_of(note: Path) -> Way | None:
         targets = [note.with_name(local_name(file.name)) for file in files]
         if len(etags) != len(files) or not files:
             return None
-    except (OSError, ValueError, TypeError, KeyError, AttributeError, InglenookError):
+    except (
+        OSError,
+        ValueError,
+        TypeError,
+        KeyError,
+        AttributeError,
+        RecursionError,
+        InglenookError,
+    ):
         return None
     return Way(model_name(targets[0]), offer, targets, etags)
 

@@ -7,7 +7,7 @@ from typing import Any
 import gradio as gr
 
 from app.amounts import bytes_in_words
-from app.settings import Settings
+from app.settings import Settings, check_rest
 from app.ui.boundary import told
 from app.ui.costs import costs, usage
 from app.ui.room import Services
@@ -195,8 +195,7 @@ class MachinePanel:
     @told
     async def keep_rest(self, minutes: float | None) -> None:
         """Store after how long the model is freed; holds at once."""
-        if minutes is not None and minutes < 1:
-            raise InvalidParams(f"The model can be freed after 1 minute or more, not {minutes:g}.")
+        check_rest(minutes)
         rest = None if minutes is None else int(minutes)
         self.services.save_settings(replace(self.services.settings, unload_after_minutes=rest))
 

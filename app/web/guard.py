@@ -26,7 +26,7 @@ HEADERS: dict[bytes, bytes] = {
 }
 
 PAGE_GET = re.compile(
-    r"/(config/?|theme\.css|favicon\.ico|robots\.txt|assets/.+|static/.+|svelte/.+"
+    r"/(config/?|theme\.css|favicon\.ico|manifest\.json|robots\.txt|assets/.+|static/.+|svelte/.+"
     r"|gradio_api/(queue/data|startup-events|app_id/?|theme\.css))?"
 )
 # What ends the app, or opens something on the screen, is for the page alone.
@@ -46,11 +46,19 @@ def local_hosts(port: int) -> frozenset[str]:
 
 
 class Guard:
-    """Refuses with one sentence, or passes on and adds the headers that bind the browser."""
+    """Refuses with one sentence, or passes on and adds the headers that bind the browser.
 
-    def __init__(self, app: ASGIApp, hosts: Iterable[str]) -> None:
+    `named` are names besides `hosts`, such as that of a proxy in front: what a browser knows as
+    https may come from there, and from nowhere else, since this app speaks http.
+    """
+
+    def __init__(self, app: ASGIApp, hosts: Iterable[str], named: Iterable[str] = ()) -> None:
         self.app = app
-        self.hosts = frozenset(host.lower() for host in hosts)
+        named = [host.lower() for host in named]
+        self.hosts = frozenset((*(host.lower() for host in hosts), *named))
+        self.origins = frozenset(
+            (*(f"http://{host}" for host in self.hosts), *(f"https://{host}" for host in named))
+        )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "websocket":
@@ -93,7 +101,7 @@ class Guard:
 
     def _is_foreign(self, headers: dict[str, str], method: str, path: str) -> bool:
         origin = headers.get("origin")
-        if origin is not None and origin.lower().partition("://")[2] not in self.hosts:
+        if origin is not None and origin.lower() not in self.origins:
             return True
         # A link to the page may be followed from anywhere; nothing else may be fetched.
         is_link = (

@@ -1,16 +1,23 @@
 """The listening socket of the app, made before anything heavy is imported."""
 
-import contextlib
 import socket
 import sys
+from collections.abc import Callable
 
 from engine.errors import PortTaken
 
 PREFERRED_PORT = 7341
 
 
-def bind(host: str = "127.0.0.1", port: int | None = None) -> socket.socket:
-    """A listening socket: the port that was asked for, or the next free one from ours on."""
+def bind(
+    host: str = "127.0.0.1",
+    port: int | None = None,
+    say: Callable[[str], None] = lambda sentence: None,
+) -> socket.socket:
+    """A listening socket: the port that was asked for, or the next free one from ours on.
+
+    `say` hears the sentence that tells why it is not ours. Raises PortTaken.
+    """
     if port is not None:
         try:
             return _bound(host, port)
@@ -19,9 +26,19 @@ def bind(host: str = "127.0.0.1", port: int | None = None) -> socket.socket:
                 f"Port {port} cannot be used ({error.strerror}): close the program that has it, or"
                 " choose another one with --port."
             ) from error
+    reason = ""
     for candidate in (*range(PREFERRED_PORT, PREFERRED_PORT + 20), 0):
-        with contextlib.suppress(OSError):
-            return _bound(host, candidate)
+        try:
+            sock = _bound(host, candidate)
+        except OSError as error:
+            reason = reason or str(error.strerror)
+            continue
+        if reason:
+            say(
+                f"Port {PREFERRED_PORT} cannot be used ({reason}), so this time it is port"
+                f" {sock.getsockname()[1]}: --port N chooses one."
+            )
+        return sock
     raise PortTaken(f"No port is free on {host}: close some programs and try again.")
 
 

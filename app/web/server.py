@@ -11,7 +11,8 @@ from pathlib import Path
 
 import uvicorn
 from fastapi import APIRouter, FastAPI
-from starlette.types import ASGIApp
+from fastapi.responses import JSONResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.ui.room import Services
 from app.web import environment
@@ -21,6 +22,12 @@ from app.web.likelihoods import likelihoods_router
 from app.web.models import models_router
 from app.web.presets import presets_router
 
+MANIFEST = {
+    "name": "Inglenook",
+    "start_url": "/",
+    "display": "browser",
+    "icons": [{"src": "/favicon.ico", "sizes": "any", "type": "image/svg+xml"}],
+}
 GRACE_S = 1
 """How long open streams may go on after the server was told to end."""
 
@@ -47,6 +54,12 @@ def build(services: Services, port: int, cache: Path, routers: Sequence[APIRoute
         models_router(services),
         likelihoods_router(services.conversations, lambda: services.model_name),
     )
+
+    @app.get("/manifest.json")
+    async def manifest() -> Response:
+        """Gradio's page links it. To be started it needs more than a browser, so it stays there."""
+        return JSONResponse(MANIFEST, media_type="application/manifest+json")
+
     for router in (*own, *routers):
         app.include_router(router)
     gr.mount_gradio_app(
@@ -72,6 +85,25 @@ def build(services: Services, port: int, cache: Path, routers: Sequence[APIRoute
     return app
 
 
+def quiet_when_cut(app: ASGIApp) -> ASGIApp:
+    """Nothing more is said to who asked, once the answer is cut off at the end.
+
+    Gradio would still tell the page why, in the words of a library: with the places of files.
+    """
+
+    async def call(scope: Scope, receive: Receive, send: Send) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+
+        async def send_while_wanted(message: Message) -> None:
+            if not task.cancelling():
+                await send(message)
+
+        await app(scope, receive, send_while_wanted)
+
+    return call
+
+
 class _Server(uvicorn.Server):
     """Leaves the signals to `serve`: uvicorn's way ends the process before we have cleaned up."""
 
@@ -88,12 +120,13 @@ async def serve(
 ) -> None:
     """Answer on `sock` until SIGINT, SIGTERM or cancellation; open streams are ended.
 
-    `hosts` are names besides this machine's own that a browser may use, with their port.
+    `hosts` are names besides this machine's own that a browser may use, with their port; a proxy
+    that has them may speak https.
     """
     port = sock.getsockname()[1]
     logging.getLogger("uvicorn.error").addFilter(_is_worth_saying)
     config = uvicorn.Config(
-        Guard(app, (*local_hosts(port), *hosts)),
+        quiet_when_cut(Guard(app, local_hosts(port), hosts)),
         log_config=None,
         access_log=False,
         ws="none",

@@ -28,7 +28,7 @@ from engine.guided.json_place import JsonPlace
 from engine.guided.lark import lark_of
 from engine.guided.matcher import TOO_MUCH, Matcher
 from engine.guided.productions import literals_of
-from engine.guided.schema import MAX_BYTES, MAX_CHOICES, Schema, locate, read_schema
+from engine.guided.schema import MAX_BYTES, MAX_CHOICES, Schema, in_words, locate, read_schema
 from engine.guided.vocabulary import GuidedVocabulary
 from engine.tokenizer import Tokenizer
 
@@ -178,7 +178,7 @@ def _compile_schema(grammar: Grammar, vocabulary: GuidedVocabulary) -> CompiledG
 
     path, told = locate(schema, told_of)
     fault = fault_of(told)
-    unenforced = f"{fault.words} at {path}"
+    unenforced = f"{fault.words} {in_words(path)}"
     state = _begin(_schema_text(schema, is_lenient=True), vocabulary)
     if not grammar.is_approximate:
         checked = ", or let the answer be checked afterwards instead (approximate)"

@@ -84,9 +84,15 @@ def read_schema(text: str) -> Schema:
     path = _endless(rewritten)
     if path is not None:
         raise GrammarError(
-            f"The schema can never be satisfied: no answer of finite length is valid at {path}."
+            "The schema can never be satisfied: no answer of finite length is valid"
+            f" {in_words(path)}."
         )
     return rewritten
+
+
+def in_words(path: str) -> str:
+    """Where that is, for a sentence."""
+    return "at the top" if path == "#" else f"at {path}"
 
 
 def parts(schema: Any, path: str = "#") -> Iterator[tuple[str, Schema]]:
@@ -161,8 +167,8 @@ def _check_size(schema: Schema) -> None:
         for name in _WITH_NUMBERS:
             if not _is_exact(part.get(name)):
                 raise GrammarError(
-                    f"The schema has a whole number beyond {MAX_WHOLE:,} in {name!r} at {path},"
-                    " which could not be kept to exactly: make it a text."
+                    f"The schema has a whole number beyond {MAX_WHOLE:,} in {name!r}"
+                    f" {in_words(path)}, which could not be kept to exactly: make it a text."
                 )
         for name, most in (
             ("properties", MAX_PROPERTIES),
@@ -174,8 +180,8 @@ def _check_size(schema: Schema) -> None:
             value = part.get(name)
             if isinstance(value, dict | list) and len(value) > most:
                 raise GrammarError(
-                    f"The schema has {len(value):,} entries in {name!r} at {path}, and at most"
-                    f" {most:,} are taken: leave out what the answer does not need."
+                    f"The schema has {len(value):,} entries in {name!r} {in_words(path)}, and at"
+                    f" most {most:,} are taken: leave out what the answer does not need."
                 )
 
 

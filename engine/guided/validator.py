@@ -45,4 +45,7 @@ class AnswerValidator:
             jsonschema.exceptions.UnknownType,
         ) as problem:
             return f"it could not be checked ({str(problem)[:100]})"
-        return "" if error is None else f"{error.message[:200]} at {error.json_path}"
+        if error is None:
+            return ""
+        place = "the top" if error.json_path == "$" else error.json_path
+        return f"{error.message[:200]} at {place}"

@@ -227,7 +227,7 @@ def _num_used(text: bytes) -> dict[str, int]:
     """Of a row whose checksum nobody asked for; a damaged one has no owner."""
     try:
         found = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}
 

@@ -223,6 +223,11 @@ def test_wrong_use_is_one_line_and_code_2(
         (["generate", "Hi", "--lora", "a", "--lora", "b", "--lora", "c"], "At most 2 adapters"),
         (["run", "--host", "0.0.0.0"], "listens on this machine only"),
         (["chats", "delete", "x"], "--yes"),
+        (["chats", "import", ""], "path of the file is empty: give one"),
+        (["models", "add", ""], "path of the file is empty: give one"),
+        (["models", "add", "  ", "--copy"], "path of the file is empty: give one"),
+        (["models", "use", ""], "name of the model is empty: give one of"),
+        (["models", "remove", "", "--yes"], "name of the model is empty: give one of"),
     ],
 )
 def test_wrong_values_are_one_sentence_and_code_2(
@@ -243,6 +248,7 @@ def test_wrong_values_are_one_sentence_and_code_2(
         (["generate", "Hi", "--model", "/nowhere.gguf"], "There is no model file"),
         (["generate", "Hi", "--model", "/"], "/ is not a file"),
         (["generate", "Hi", "--lora", "/nowhere.gguf"], "There is no adapter at /nowhere.gguf"),
+        (["models", "info", "/a\x1b]0;title\x07b"], "no model file at /a\ufffd]0;title\ufffdb:"),
     ],
 )
 def test_a_failure_is_one_sentence_and_code_1(

@@ -56,7 +56,7 @@ def partial(home: Path) -> str:
         ("SIGSEGV", "a fault in memory (SIGSEGV) while SmolLM2"),
         ("SIGABRT", "a failed check in a library (SIGABRT) while SmolLM2"),
         ("SIGILL", "an instruction that this processor does not have (SIGILL) while SmolLM2"),
-        ("SIGKILL", "being ended by the system (SIGKILL), probably because memory ran out"),
+        ("SIGKILL", "something outside of it that ended it (SIGKILL)"),
         ("memory", "too little memory (SIGABRT)"),
         ("memory in Python", "too little memory"),
         ("card", "a fault of the graphics card (SIGABRT)"),

@@ -148,10 +148,43 @@ def test_an_address_of_ip_version_six_can_be_written() -> None:
     assert OwnerAddress("::1", 80, "token", 1).url == "http://[::1]:80"
 
 
-def test_a_lock_that_cannot_be_made_is_one_sentence(paths: Paths) -> None:
-    paths.lock.mkdir()
-    with pytest.raises(HomeError, match="cannot be locked"):
+@pytest.mark.parametrize("names", [("lock",), ("owner",), ("lock", "owner")])
+def test_a_lock_or_a_note_that_is_a_folder_is_one_sentence(
+    paths: Paths, names: tuple[str, ...]
+) -> None:
+    for name in names:
+        getattr(paths, name).mkdir()
+    words = "The files owner.lock and owner.json in .* cannot be used .*: delete what is there"
+    with pytest.raises(HomeError, match=words):
         own_or_find(paths, 0)
+    for name in names:
+        getattr(paths, name).rmdir()
+    assert isinstance(own_or_find(paths, 0), HomeLock)
+
+
+def test_a_note_that_became_a_folder_does_not_keep_the_lock(paths: Paths) -> None:
+    with HomeLock(paths) as lock:
+        assert lock.try_acquire()
+        paths.owner.mkdir()
+    paths.owner.rmdir()
+    assert isinstance(own_or_find(paths, 0), HomeLock)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="there a file that is locked cannot be deleted")
+def test_a_lock_whose_file_was_deleted_is_lost_and_leaves_the_note_of_the_next(
+    paths: Paths,
+) -> None:
+    first, second = HomeLock(paths), HomeLock(paths)
+    assert not first.is_lost
+    assert first.try_acquire() and not first.is_lost
+    paths.lock.unlink()
+    assert first.is_lost
+    assert second.try_acquire() and first.is_lost and not second.is_lost
+    second.announce(second.address("127.0.0.1", 1))
+    first.release()
+    assert owner_address(paths) is not None
+    second.release()
+    assert owner_address(paths) is None
 
 
 def test_a_note_that_cannot_be_left_is_one_sentence(paths: Paths) -> None:

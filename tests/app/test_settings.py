@@ -89,10 +89,26 @@ def test_a_newer_versions_choices_do_no_harm(home: Path) -> None:
                 {"default_examples": [{"user": "a"}]},
                 {"default_examples": "a"},
                 {"show_likelihoods": 1},
+                {"model": "a\0b.gguf"},
+                {"draft_model": "a\0"},
+                {"model": "\ud800.gguf"},
+                {"by_model": {"/m\0.gguf": {"threads": 1}}},
+                {"by_model": {"/m.gguf": {"adapters": [{"file": "/a\0", "scale": 1}]}}},
+                {"by_model": {"/m.gguf": {"adapters": [{"file": "/a", "scale": 10**400}]}}},
+                {"by_model": {"/m.gguf": {"context_tokens": 10**20}}},
+                {"unload_after_minutes": 0},
+                {"unload_after_minutes": -5},
+                {"unload_after_minutes": 10_001},
+                {"unload_after_minutes": 10**400},
+                {"context_tokens": 10**20},
+                {"context_tokens": 2**31},
+                {"threads": 10**20},
+                {"max_batch_tokens": 10**400},
+                {"kv_ram_bytes": 10**20},
             )
         ),
     ],
-    ids=lambda content: content[:40].decode("latin-1"),
+    ids=lambda content: content[:60].decode("latin-1"),
 )
 def test_a_damaged_file_is_one_sentence_and_stays(home: Path, content: bytes) -> None:
     file = home / "settings.json"

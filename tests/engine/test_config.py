@@ -17,6 +17,10 @@ from engine.errors import InvalidParams
         {"max_batch_tokens": 31},
         {"threads": 0},
         {"max_sequences": 256},
+        {"context_tokens": 2**31},
+        {"max_batch_tokens": 2**31},
+        {"threads": 513},
+        {"kv_disk_bytes": 2**63},
         {"max_running": 9, "max_sequences": 8},
         # Every running request writes a token in one step, so it needs a place in the batch.
         {"max_running": 64, "max_sequences": 64, "max_batch_tokens": 32},

@@ -13,6 +13,8 @@ from engine.backends.llama_cpp.gguf_header import (
 from engine.backends.llama_cpp.split_file import is_later_part, parts_of
 from engine.errors import ModelDamaged, ModelNotFound, ModelUnsupported
 
+MOST_CONTEXT_TOKENS = 2**31 - 1
+
 # Files that belong to a chat model, and what they are.
 _COMPANIONS = {
     "adapter": "a LoRA adapter, which changes a model and is none by itself",
@@ -45,15 +47,19 @@ def check_chat_file(path: Path) -> list[GGUFHeader]:
     _check_parts(path)
     headers = [_whole(part) for part in parts_of(path)]
     _check_kind(path, headers[0])
+    _check_context(path, headers[0])
     return headers
 
 
 def _check_version(path: Path) -> None:
     try:
+        # Of what is no file `check_file` says it; a pipe would be waited for.
+        if not path.is_file():
+            return
         with path.open("rb") as file:
             head = file.read(8)
     except OSError:
-        # `check_file` says why.
+        # And it says why this is.
         return
     if head[:4] != MAGIC or len(head) < 8:
         return
@@ -116,6 +122,18 @@ def _check_kind(path: Path, header: GGUFHeader) -> None:
             f"{path.name} is a model for finding texts ({architecture}) and cannot write: choose a"
             " model for text generation."
         )
+
+
+def _check_context(path: Path, header: GGUFHeader) -> None:
+    """llama.cpp counts positions in whole numbers of four bytes with a sign."""
+    told = header.values.get(f"{header.architecture}.context_length")
+    # Where it is missing llama.cpp says so itself, if that kind of model needs it.
+    if told is None or (isinstance(told, int) and 0 < told <= MOST_CONTEXT_TOKENS):
+        return
+    raise ModelDamaged(
+        f"{path.name} is damaged (it says that its context holds {told} tokens, and 1 to"
+        f" {MOST_CONTEXT_TOKENS:,} are possible): {REMEDY}"
+    )
 
 
 def num_file_bytes(path: Path) -> int:

@@ -7,7 +7,7 @@ a file of any size, and a file that breaks off is known by what its tensors woul
 import mmap
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import prod
+from math import isfinite, prod
 from pathlib import Path
 from struct import Struct, calcsize, unpack_from
 from struct import error as OutOfBounds
@@ -128,15 +128,16 @@ class GGUFHeader:
         return self.text("general.architecture")
 
     def text(self, key: str) -> str:
+        """On one line and fit to be shown: a file may come from anybody."""
         value = self.values.get(key)
-        return value if isinstance(value, str) else ""
+        return _printable(value) if isinstance(value, str) else ""
 
     def number(self, key: str, default: int = 0) -> int:
-        """The number there, or the largest of a list."""
+        """The number there, or the largest of a list; the default where it is not finite."""
         value = self.values.get(key)
         if isinstance(value, tuple):
             value = max(value, default=default)
-        return int(value) if isinstance(value, int | float) else default
+        return int(value) if isinstance(value, int | float) and isfinite(value) else default
 
     def own(self, key: str, default: int = 0) -> int:
         """`number` of a key that begins with the name of the architecture."""
@@ -159,6 +160,10 @@ def read_header(path: Path) -> GGUFHeader:
                 return _Reader(data).header()
             except (OutOfBounds, KeyError, UnicodeDecodeError, OverflowError) as error:
                 raise BrokenHeader(f"it breaks off within {len(data):,} bytes") from error
+
+
+def _printable(text: str) -> str:
+    return "".join(sign if sign.isprintable() else "\ufffd" for sign in text)
 
 
 class _Reader:
@@ -228,7 +233,7 @@ class _Reader:
         return unpack_from(f"<{count}{FORMATS[kind]}", self._data, at)
 
     def _tensor(self) -> Tensor:
-        name = self._text()
+        name = _printable(self._text())
         num_dimensions = int(self._take("I"))
         if num_dimensions > _MOST_DIMENSIONS:
             raise OutOfBounds

@@ -1,6 +1,7 @@
 """Make a model file smaller: the same weights, each in fewer bits. llama.cpp does it.
 
-The new file takes its name when it is complete and can be opened; before that there is none.
+The new file takes its name when it is complete and can be opened; before that there is none. A
+file that has got the name meanwhile keeps it.
 """
 
 import ctypes
@@ -12,6 +13,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
+from engine.backends.llama_cpp.chat_file import check_chat_file
 from engine.backends.llama_cpp.file_types import (
     FILE_TYPES,
     Quantized,
@@ -20,6 +22,7 @@ from engine.backends.llama_cpp.file_types import (
 )
 from engine.backends.llama_cpp.library import bindings, heard_log
 from engine.backends.llama_cpp.model import LlamaModel
+from engine.backends.llama_cpp.own_part import give_name, name_taken, own_part, sweep_parts
 from engine.backends.llama_cpp.weights import Weights, read_weights
 from engine.errors import ModelError, UsageError
 
@@ -44,7 +47,8 @@ def quantize(
     original. Raises UsageError or ModelError, and then there is no new file.
     """
     weights = _check(source, target, type_name, allow_again)
-    part = target.with_name(f"{target.name}.part")
+    sweep_parts(target)
+    part = own_part(target)
     params = bindings.llama_model_quantize_default_params()
     params.nthread = num_threads
     params.ftype = FILE_TYPES[type_name][0]
@@ -64,16 +68,17 @@ def quantize(
                 os.fsencode(source), os.fsencode(part), ctypes.byref(params)
             )
         if code != 0:
+            # What cannot be opened cannot be made any other type either.
+            LlamaModel(source, facts_only=True).close()
             reason = next((line for line in reversed(said) if "fail" in line), f"code {code}")
             raise ModelError(
                 f"{source.name} could not be made {type_name} ({reason}): choose another type, or"
                 " make room on the disk."
             )
-        # What cannot be opened again is not worth its name.
-        LlamaModel(part, facts_only=True).close()
+        _check_opens(part, source)
         with part.open("rb+") as file:
             os.fsync(file.fileno())
-        part.replace(target)
+        give_name(part, target)
     except BaseException:
         discard(target)
         raise
@@ -87,14 +92,25 @@ def quantize(
 
 
 def discard(target: Path) -> None:
-    """Remove what has been written of a file that did not become one."""
+    """Remove what this process has written of a file that did not become one."""
     with suppress(OSError):
-        target.with_name(f"{target.name}.part").unlink()
+        own_part(target).unlink()
+
+
+def _check_opens(part: Path, source: Path) -> None:
+    """What cannot be opened again is not worth its name."""
+    try:
+        LlamaModel(part, facts_only=True).close()
+    except ModelError:
+        # Where what it was made of cannot be opened either, that is what to say.
+        LlamaModel(source, facts_only=True).close()
+        raise
 
 
 def _check(source: Path, target: Path, type_name: str, allow_again: bool) -> Weights:
     if type_name not in FILE_TYPES:
         raise UsageError(f"There is no type {type_name!r}; the types are {', '.join(FILE_TYPES)}.")
+    check_chat_file(source)
     weights = read_weights(source)
     if is_quantized(weights) and not allow_again:
         raise UsageError(
@@ -103,7 +119,7 @@ def _check(source: Path, target: Path, type_name: str, allow_again: bool) -> Wei
             " --again to do it all the same."
         )
     if target.exists():
-        raise UsageError(f"There is a file {target} already: choose another name, or delete it.")
+        raise name_taken(target)
     if not target.parent.is_dir():
         raise UsageError(f"There is no folder {target.parent}: make it, or choose another place.")
     needed, free = size_as(weights, type_name), shutil.disk_usage(target.parent).free

@@ -42,6 +42,11 @@ def test_a_terminal_is_not_steered_by_what_somebody_wrote(
     assert capsys.readouterr().out == "\x1b]0;title\x07a\n�]0;title�a\tb\n"
 
 
+def test_a_note_steers_no_terminal_either(capsys: pytest.CaptureFixture[str]) -> None:
+    Terminal().note("\x1b]0;title\x07a\tb")
+    assert capsys.readouterr().err == "\ufffd]0;title\ufffda\tb\n"
+
+
 def test_a_closed_output_is_no_fault(monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
         patch.setattr(sys, "stdout", None)

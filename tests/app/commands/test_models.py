@@ -152,6 +152,18 @@ async def test_a_download_tells_its_way(services: FakeModelServices) -> None:
     assert console.notes == ["m: 25 %, 500 MB of 2 GB, 10 MB/s, 2 min left"]
 
 
+async def test_what_was_downloaded_is_named_as_the_list_shows_it(
+    services: FakeModelServices, monkeypatch: pytest.MonkeyPatch, starter: Path
+) -> None:
+    with FakeHub().serving() as hub:
+        monkeypatch.setenv("HF_ENDPOINT", hub.url)
+        hub.files["a/b"] = {"starter.gguf": b"GGUF"}
+        told = await models(services, "download", text="a/b")
+    listed = (await models(services, "list", json=True)).json()["models"]
+    assert "starter (2)" in [each["name"] for each in listed]
+    assert told.out == 'starter (2) is here: `inglenook models use "starter (2)"`.\n'
+
+
 async def test_a_command_that_is_ended_leaves_the_download_paused(
     services: FakeModelServices, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -9,6 +9,8 @@ from app.cli import main
 from app.commands import quantize as command
 from app.commands.quantize import target_of
 from app.paths import Paths
+from engine.backends.llama_cpp.own_part import own_part
+from engine.errors import UsageError
 from tests.engine.backends.llama_cpp.tiny_model import write_tiny_model
 
 
@@ -63,7 +65,7 @@ def test_control_c_ends_it_and_leaves_no_file(
     tiny: Path, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     target = home / "new.gguf"
-    (home / "new.gguf.part").touch()
+    own_part(target).touch()
 
     class Interrupted(command.Future):  # type: ignore[type-arg]
         def result(self, timeout: float | None = None) -> None:
@@ -80,3 +82,14 @@ def test_a_path_stays_a_path(paths: Paths) -> None:
     assert target_of(paths, "small") == paths.models / "small.gguf"
     assert target_of(paths, "small.gguf") == Path.cwd() / "small.gguf"
     assert target_of(paths, "./small") == Path.cwd() / "small"
+
+
+@pytest.mark.parametrize("name", ["", "  ", "starter"])
+def test_a_name_that_could_not_be_used_is_wrong_use(
+    tiny: Path, home: Path, paths: Paths, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(UsageError, match="give one|choose another one"):
+        target_of(paths, name)
+    assert main(["models", "quantize", str(tiny), name]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+    assert not list((home / "models").iterdir())

@@ -52,7 +52,9 @@ def test_one_that_was_not_finished_is_none_and_goes(environment: Environment) ->
     assert not new.exists()
 
 
-@pytest.mark.parametrize("note", ["", "{", "[]", '{"version": "1"}'])
+@pytest.mark.parametrize(
+    "note", ["", "{", "[]", '{"version": "1"}', "[" * 100_000], ids=lambda note: note[:20]
+)
 def test_one_whose_note_cannot_be_read_is_none_and_goes(
     environment: Environment, note: str
 ) -> None:

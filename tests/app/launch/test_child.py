@@ -10,6 +10,7 @@ from queue import SimpleQueue
 
 import pytest
 
+from app.launch import child
 from app.launch.child import KEPT_LOG_BYTES, Child, End, Said, keep_short
 from app.launch.link import Doing, Orders
 from app.web.port import bind
@@ -49,7 +50,34 @@ def test_orders_come_first_and_with_the_socket(start: Start, sock: socket.socket
     assert heard.get(timeout=30) == Said("ready", expected)
 
 
-@pytest.mark.parametrize("line", ["", "words", "[1]", "1", "{}", '{"a": 1, "b": 2}', "\udcff"])
+@pytest.mark.parametrize(
+    ("counts", "is_short", "ran_out"),
+    [
+        ((4, 4), False, False),
+        ((4, 5), False, True),
+        ((4, 4), True, True),
+        ((None, None), False, False),
+    ],
+)
+def test_the_end_says_whether_memory_ran_out_meanwhile(
+    start: Start,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    counts: tuple[int | None, int | None],
+    is_short: bool,
+    ran_out: bool,
+) -> None:
+    may_end = tmp_path / "may end"
+    monkeypatch.setattr(child, "num_memory_kills", lambda: counts[may_end.exists()])
+    monkeypatch.setattr(child, "is_memory_short", lambda: is_short)
+    heard = start(f"import os, time\nwhile not os.path.exists({str(may_end)!r}): time.sleep(0.01)")
+    may_end.touch()
+    assert heard.get(timeout=30) == End(code=0, memory_ran_out=ran_out)
+
+
+@pytest.mark.parametrize(
+    "line", ["", "words", "[1]", "1", "{}", "[" * 60_000, '{"a": 1, "b": 2}', "\udcff"]
+)
 def test_what_was_not_meant_for_the_launcher_is_not_heard(start: Start, line: str) -> None:
     data = line.encode("utf-8", "surrogateescape")
     heard = start(f"import os; os.write(1, {data!r} + b'\\n')")

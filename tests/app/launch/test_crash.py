@@ -50,7 +50,9 @@ def crash(code: int, doing: Doing = IDLE, log: str = "", fault: str = "") -> Cra
         (-11, Doing(), "", Suspect.APP, "(SIGSEGV) while it started"),
         (-6, WRITING, ASSERT, Suspect.MODEL, "a failed check in a library (SIGABRT)"),
         (-4, LOADING, "", Suspect.PROCESSOR, "does not have (SIGILL)"),
-        (-9, WRITING, "", Suspect.MEMORY, "probably because memory ran out"),
+        (-9, WRITING, "", Suspect.OUTSIDE, "something outside of it that ended it (SIGKILL) while"),
+        (-9, WRITING, "ggml: failed to allocate", Suspect.MEMORY, "probably because memory ran"),
+        (0xC0000017, WRITING, "", Suspect.MEMORY, "too little memory (STATUS_NO_MEMORY)"),
         (-6, WRITING, "terminate called after throwing an instance of 'std::bad_alloc'",
          Suspect.MEMORY, "too little memory (SIGABRT)"),
         (-6, WRITING, CUDA_LOG, Suspect.GPU, "a fault of the graphics card (SIGABRT)"),
@@ -66,6 +68,17 @@ def test_the_sentence_names_cause_and_suspect(
     assert words in found.sentence
     assert found.sentence.startswith("Inglenook was stopped by ")
     assert found.sentence.endswith(".") and found.sentence.count(". ") == 0
+
+
+@pytest.mark.parametrize(
+    ("code", "suspect"), [(-9, Suspect.MEMORY), (-11, Suspect.MODEL), (1, Suspect.MODEL)]
+)
+def test_memory_that_ran_out_explains_a_process_that_was_ended_and_no_other(
+    code: int, suspect: Suspect
+) -> None:
+    found = crash_of(End(code=code, doing=WRITING, memory_ran_out=True))
+    assert found.suspect is suspect
+    assert ("probably because memory ran out" in found.sentence) == (suspect is Suspect.MEMORY)
 
 
 @pytest.mark.parametrize(

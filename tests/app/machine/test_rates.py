@@ -99,6 +99,7 @@ def test_a_busy_moment_does_not_take_back_what_was_reached(
         "",
         "no JSON",
         "[]",
+        "[" * 100_000,
         json.dumps({"fingerprint": None}),
         json.dumps({"fingerprint": module.fingerprint(), "rates": {"speed": 1}}),
         json.dumps(
@@ -109,7 +110,16 @@ def test_a_busy_moment_does_not_take_back_what_was_reached(
                 "at": 0.0,
             }
         ),
+        json.dumps(
+            {
+                "fingerprint": module.fingerprint(),
+                "rates": {"read_bytes_per_s": 1, "multiply_adds_per_s": 1, "num_threads": 1},
+                "is_busy": False,
+                "at": 10**400,
+            }
+        ),
     ],
+    ids=lambda text: text[:20],
 )
 def test_a_damaged_file_is_as_none(paths: Paths, measured: list[Rates], text: str) -> None:
     module.place(paths).write_text(text)

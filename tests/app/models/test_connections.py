@@ -25,6 +25,7 @@ def test_nothing_yet_is_an_empty_list_and_what_is_damaged_is_left_out(tmp_path: 
     connections.note("a.example", "one")
     with (tmp_path / "list").open("a") as file:
         file.write('no JSON\n7\n{"at": "x"}\n')
+        file.write(f'{{"at": 1{"0" * 400}, "host": "a", "why": "b"}}\n{"[" * 100_000}\n')
     assert [each.why for each in connections.all()] == ["one"]
 
 

@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
+from struct import pack
 from typing import Any
 
 import pytest
@@ -29,6 +30,9 @@ REPO = "someone/small"
 FILE = "small-Q4_K_M.gguf"
 PARTS = ["big-Q8_0-00001-of-00002.gguf", "big-Q8_0-00002-of-00002.gguf"]
 CONTENT = bytes(range(256)) * 12_000
+GGUF_HEADER = b"GGUF" + pack("<IQQ", 3, 0, 0)
+# One tensor of 1,000 floats, and none of them is there.
+CUT = b"GGUF" + pack("<IQQ", 3, 1, 0) + pack("<QcIQIQ", 1, b"a", 1, 1000, 0, 0)
 PLENTY = 10**12
 
 
@@ -107,9 +111,31 @@ async def test_a_file_that_changed_meanwhile_begins_anew(room: Downloading, hub:
     await until(lambda: room.shown().num_bytes > 0)
     await room.downloads.pause(name)
     hub.wrong.bytes_per_s = 0
-    hub.etag, hub.files[REPO][FILE] = '"two"', CONTENT[::-1]
+    other = GGUF_HEADER + CONTENT[: -len(GGUF_HEADER)]
+    hub.etag, hub.files[REPO][FILE] = '"two"', other
     await room.downloads.resume(name)
-    assert (await room.downloads.wait(name, lambda download: None)).read_bytes() == CONTENT[::-1]
+    assert (await room.downloads.wait(name, lambda download: None)).read_bytes() == other
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b"<html>Log in to go on</html>", "it is no GGUF"),
+        (GGUF_HEADER[:20], "it breaks off within 20 bytes"),
+        (CUT, "it ends at "),
+        (b"", "it is empty"),
+    ],
+    ids=["a page", "half a header", "cut off", "empty"],
+)
+async def test_without_a_sum_only_a_model_file_is_kept(
+    room: Downloading, hub: FakeHub, content: bytes, reason: str
+) -> None:
+    hub.wrong.has_sums = False
+    hub.files[REPO][FILE] = content
+    with pytest.raises(DownloadEnded, match=f"{reason}.*: it was thrown away; download it again"):
+        await room.bring(await room.offer())
+    assert FILE not in room.files() and f"{FILE}.part" not in room.files()
+    assert room.offered() == []
 
 
 async def test_wrong_bytes_are_thrown_away(room: Downloading, hub: FakeHub) -> None:
@@ -179,7 +205,9 @@ async def test_a_server_that_stalls_is_left_and_what_came_is_kept(
 async def test_a_server_that_is_gone_is_one_sentence(room: Downloading) -> None:
     offer = await room.offer()
     gone = Offer(REPO, "Q8_0", (RemoteFile("x.gguf", "http://127.0.0.1:9/x.gguf", 5, ""),))
-    with pytest.raises(DownloadError, match="127.0.0.1 cannot be reached .*: check the connection"):
+    with pytest.raises(
+        DownloadError, match="There is no connection to 127.0.0.1: check the connection"
+    ):
         await room.bring(gone)
     assert offer.num_bytes == len(CONTENT)
 

@@ -1,6 +1,7 @@
 """Models of other programs are found where those keep them."""
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -65,3 +66,10 @@ def test_projectors_later_parts_and_files_on_their_way_are_no_models(tmp_path: P
     assert find_elsewhere(tmp_path, {}) == []
     file_at(folder / "x-00001-of-00002.gguf")
     assert [each.name for each in find_elsewhere(tmp_path, {})] == ["x"]
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
+def test_what_is_no_file_is_no_model(tmp_path: Path) -> None:
+    file_at(tmp_path / ".cache/llama.cpp/a.gguf")
+    os.mkfifo(tmp_path / ".cache/llama.cpp/b.gguf")
+    assert [each.name for each in find_elsewhere(tmp_path, {})] == ["a"]

@@ -54,18 +54,36 @@ async def test_a_name_that_is_not_there_is_one_sentence(asked: Hub) -> None:
 
 
 @pytest.mark.parametrize(
-    "answer", [b"<html>log in</html>", b"[]", b'{"siblings": 3}', b"7", b'"x"']
+    "answer",
+    [
+        *(b"<html>log in</html>", b"[]", b'{"siblings": 3}', b"7", b'"x"'),
+        *(
+            b'{"siblings": [{"rfilename": "m.gguf", "size": %s}]}' % size
+            for size in (b"1e400", b"Infinity", b"NaN", b"1" + b"0" * 300, b'"many"')
+        ),
+    ],
+    ids=lambda answer: answer[:60].decode(),
 )
 async def test_another_answer_than_the_hubs_is_one_sentence(
     asked: Hub, hub: FakeHub, answer: bytes
 ) -> None:
-    hub.wrong.answer = answer
-    with pytest.raises(DownloadError):
+    hub.files[REPO], hub.wrong.answer = {}, answer
+    with pytest.raises(DownloadError, match="not what Hugging Face answers|else than JSON"):
         await asked.offers(REPO)
 
 
+async def test_a_size_below_nothing_is_not_known(asked: Hub, hub: FakeHub) -> None:
+    hub.files[REPO] = {}
+    hub.wrong.answer = b'{"siblings": [{"rfilename": "m.gguf", "size": -5}]}'
+    (offer,) = await asked.offers(REPO)
+    assert offer.num_bytes == 0
+
+
 async def test_entries_that_are_no_models_are_left_out(asked: Hub, hub: FakeHub) -> None:
-    hub.wrong.answer = b'[7, {"id": "a/b"}, {"id": "../c"}, {"id": 3}, {"tags": 1}]'
+    hub.wrong.answer = (
+        b'[7, {"id": "a/b"}, {"id": "../c"}, {"id": 3}, {"tags": 1},'
+        b' {"id": "a/d", "downloads": 1e400}, {"id": "a/e", "likes": Infinity}]'
+    )
     assert [each.repo for each in await asked.search("x")] == ["a/b"]
 
 

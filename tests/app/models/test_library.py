@@ -17,7 +17,7 @@ from tests.engine.backends.llama_cpp.tiny_adapter import write_tiny_adapter
 from tests.engine.backends.llama_cpp.tiny_model import write_tiny_model
 from tests.fakes_hub import FakeHub
 
-HUGE = 10**15
+HUGE = 2**31 - 1
 
 
 @pytest.fixture

@@ -1,5 +1,6 @@
 """Which model files are here, and which of them a name means."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -123,3 +124,13 @@ def test_only_what_was_brought_may_be_deleted(paths: Paths) -> None:
     Shelf(paths.shelf).note_brought(Brought("clever.gguf", "a/b", "Q4_0"))
     assert can("clever") == (True, True)
     assert can("starter") == (False, False)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
+def test_what_is_no_file_is_no_model(paths: Paths) -> None:
+    os.mkfifo(paths.models / "pipe.gguf")
+    (paths.models / "folder.gguf").mkdir()
+    (paths.models / "gone.gguf").symlink_to(paths.models / "nowhere.gguf")
+    names = [each.name for each in list_models(paths, Settings())]
+    # What is wrong with a link to nowhere can be said.
+    assert names == ["starter", "clever", "gone"]

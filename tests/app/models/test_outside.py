@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import httpx
 import pytest
 
 from app.models.connections import Connections
@@ -35,9 +36,32 @@ async def test_the_proxy_of_the_environment_is_used_but_for_this_machine(
     monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:9")
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
     await Outside(connections).get_json(f"{hub.url}/api/models?search=x", "a search")
-    with pytest.raises(DownloadError, match="models.example cannot be reached"):
+    with pytest.raises(DownloadError, match="^There is no connection to models.example: check"):
         await Outside(connections, 5).get_json("https://models.example/x", "a search")
     assert connections.all()[0].host == "models.example"
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (httpx.ConnectError("[Errno -2] Name or service not known"), "There is no connection to"),
+        (httpx.ConnectError("[Errno 101] Network is unreachable"), "There is no connection to"),
+        (httpx.ConnectError("[SSL: CERTIFICATE_VERIFY_FAILED] x"), "a certificate that cannot be"),
+        (httpx.WriteError("[Errno 32] Broken pipe"), r"cannot be spoken to \(Broken pipe\)"),
+        (httpx.ProxyError("403 Forbidden"), r"through the proxy of the environment \(403 Forb"),
+    ],
+    ids=repr,
+)
+async def test_what_goes_wrong_below_is_said_in_words(
+    connections: Connections, monkeypatch: pytest.MonkeyPatch, error: Exception, words: str
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise error
+
+    monkeypatch.setattr(httpx.AsyncClient, "stream", fail)
+    with pytest.raises(DownloadError, match=words) as raised:
+        await Outside(connections).get_json("https://huggingface.co/x", "a search")
+    assert "Errno" not in str(raised.value) and "huggingface.co" in str(raised.value)
 
 
 async def test_no_other_machine_is_spoken_to_without_encryption(connections: Connections) -> None:

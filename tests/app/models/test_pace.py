@@ -67,8 +67,15 @@ def test_it_is_measured_once_and_kept_until_the_machine_is_another(
     values = json.loads(file.read_text())
     file.write_text(json.dumps(values | {"fingerprint": ["another"]}))
     assert PaceBook(paths).kept() is None
-    file.write_text("{")
-    assert PaceBook(paths).kept() is None
+    products = {"products": {"Q4_K": 10**400}}
+    for text in (
+        "{",
+        "[" * 100_000,
+        json.dumps(values | products),
+        json.dumps(values | {"products": []}),
+    ):
+        file.write_text(text)
+        assert PaceBook(paths).kept() is None
 
 
 def test_what_was_measured_while_others_worked_is_not_kept_for_good(

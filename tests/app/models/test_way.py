@@ -31,7 +31,11 @@ def test_a_note_brings_the_way_back_as_it_was(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", "{", "[]", "7", "{}", '{"etags": [], "files": []}', '{"etags": [""], "files": [7]}'],
+    [
+        *("", "{", "[]", "7", "{}", "[" * 100_000),
+        *('{"etags": [], "files": []}', '{"etags": [""], "files": [7]}'),
+    ],
+    ids=lambda text: text[:30],
 )
 def test_a_note_that_cannot_be_understood_is_none(tmp_path: Path, text: str) -> None:
     note = tmp_path / "m.gguf.download"

@@ -27,7 +27,7 @@ def test_a_place_in_a_fault_is_a_link() -> None:
 
 
 def test_what_is_checked_afterwards_is_said_before_it_is_chosen() -> None:
-    words, approximate = _told(CSV, Verdict(unenforced="no 'not' at #"), True)
+    words, approximate = _told(CSV, Verdict(unenforced="no 'not' at the top"), True)
     assert "checked" in words and approximate["visible"]
 
 

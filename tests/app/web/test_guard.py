@@ -54,11 +54,39 @@ async def test_a_request_without_a_host_is_refused() -> None:
 
 @pytest.mark.parametrize(
     "origin",
-    ["http://evil.test", "null", "http://localhost:3000", f"http://127.0.0.1:{PORT}.evil.test"],
+    [
+        *(
+            "http://evil.test",
+            "null",
+            "http://localhost:3000",
+            f"http://127.0.0.1:{PORT}.evil.test",
+        ),
+        # The page is http: what has another scheme is another site.
+        *(f"https://127.0.0.1:{PORT}", f"ftp://localhost:{PORT}", f"127.0.0.1:{PORT}", ""),
+        f"http://http://127.0.0.1:{PORT}",
+    ],
 )
 @pytest.mark.parametrize("path", ["/gradio_api/queue/join", "/v1/chat/completions"])
 async def test_a_foreign_origin_is_refused_everywhere(origin: str, path: str) -> None:
     assert (await ask("POST", path, PROGRAM | {"origin": origin}))[0] == 403
+
+
+@pytest.mark.parametrize(
+    ("origin", "is_let_in"),
+    [
+        ("https://Chat.example:8443", True),
+        ("http://chat.example:8443", True),
+        (f"https://127.0.0.1:{PORT}", False),
+        ("https://other.example:8443", False),
+    ],
+)
+async def test_a_name_that_was_given_may_have_a_proxy_with_encryption(
+    origin: str, is_let_in: bool
+) -> None:
+    guard = Guard(anything, local_hosts(PORT), ["chat.example:8443"])
+    headers = {b"host": b"chat.example:8443", b"origin": origin.encode()}
+    scope = {"method": "POST", "path": "/v1/chat/completions", "headers": list(headers.items())}
+    assert (guard.refusal(scope) is None) == is_let_in
 
 
 async def test_the_page_may_send() -> None:

@@ -96,6 +96,40 @@ def test_an_unknown_architecture_is_named(tmp_path: Path) -> None:
         LlamaModel(write_tiny_model(tmp_path / "new.gguf", "wonder"))
 
 
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
+def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "x.gguf")
+    assert "x.gguf is not a file: choose another" in refused(tmp_path / "x.gguf", ModelError)
+
+
+@pytest.mark.parametrize("tokens", [0, 2**31, 2**32 - 1])
+def test_a_context_that_no_model_has_is_damage(tmp_path: Path, tokens: int) -> None:
+    path = small_file(
+        tmp_path / "m.gguf", "llama", lambda writer: writer.add_context_length(tokens)
+    )
+    words = refused(path, ModelDamaged)
+    assert f"m.gguf is damaged (it says that its context holds {tokens} tokens" in words
+
+
+def test_a_context_in_another_form_is_damage_as_well(tmp_path: Path) -> None:
+    key = "llama.context_length"
+    for number, write in enumerate(
+        (
+            lambda writer: writer.add_int32(key, -1),
+            lambda writer: writer.add_float32(key, float("inf")),
+            lambda writer: writer.add_string(key, "many"),
+        )
+    ):
+        path = small_file(tmp_path / f"{number}.gguf", "llama", write)
+        assert "is damaged (it says that its context" in refused(path, ModelDamaged)
+
+
+def test_what_a_file_calls_its_kind_is_fit_to_be_shown(tmp_path: Path) -> None:
+    path = small_file(tmp_path / "m.gguf", "x\x1b[31m\ny", lambda writer: None)
+    (header,) = check_chat_file(path)
+    assert header.architecture == "x\ufffd[31m\ufffdy"
+
+
 def test_a_missing_part_is_named(tiny: Path, tmp_path: Path) -> None:
     first, second = split(tiny, tmp_path)
     check_chat_file(first)

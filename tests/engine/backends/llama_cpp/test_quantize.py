@@ -1,6 +1,9 @@
 """Model files with fewer bits: complete or not there at all."""
 
+import os
 import shutil
+import subprocess
+import sys
 from collections import namedtuple
 from pathlib import Path
 
@@ -8,6 +11,7 @@ import pytest
 
 from engine.backends.llama_cpp import quantize as module
 from engine.backends.llama_cpp.file_types import FILE_TYPES, size_as
+from engine.backends.llama_cpp.own_part import own_part
 from engine.backends.llama_cpp.quantize import discard, quantize
 from engine.backends.llama_cpp.weights import read_weights
 from engine.errors import ModelDamaged, ModelError, ModelNotFound, UsageError
@@ -84,9 +88,36 @@ def test_a_file_that_breaks_off_is_one_sentence_and_leaves_nothing(
 ) -> None:
     part = tmp_path / "short.gguf"
     part.write_bytes(tiny.read_bytes()[:-10_000])
-    with pytest.raises(ModelError):
+    with pytest.raises(ModelDamaged, match=r"short.gguf is cut off .*bring it again"):
         quantize(part, tmp_path / "new.gguf", "Q8_0", num_threads=1)
     assert not list(tmp_path.glob("new*"))
+
+
+def test_a_file_that_cannot_be_loaded_is_named_and_no_other_type_is_advised(
+    tmp_path: Path,
+) -> None:
+    source = write_tiny_model(tmp_path / "odd.gguf", "wonder")
+    with pytest.raises(ModelError, match=r"^odd.gguf cannot run here") as found:
+        quantize(source, tmp_path / "new.gguf", "Q8_0", num_threads=1)
+    assert "another type" not in str(found.value)
+    assert list(tmp_path.iterdir()) == [source]
+
+
+def test_two_writers_of_one_file_do_not_meet_and_the_first_keeps_the_name(
+    tiny: Path, tmp_path: Path
+) -> None:
+    target = tmp_path / "new.gguf"
+    other = tmp_path / f"new.gguf.{os.getppid()}.part"
+    other.write_bytes(b"what another one writes")
+
+    def come_between(done: int, total: int) -> None:
+        if done == total:
+            target.write_bytes(b"of the other one")
+
+    with pytest.raises(UsageError, match="There is a file .*new.gguf already"):
+        quantize(tiny, target, "Q8_0", num_threads=1, progress=come_between)
+    assert target.read_bytes() == b"of the other one"
+    assert sorted(tmp_path.iterdir()) == sorted([target, tiny, other])
 
 
 def test_a_file_that_cannot_be_opened_again_does_not_get_its_name(
@@ -102,7 +133,18 @@ def test_a_file_that_cannot_be_opened_again_does_not_get_its_name(
 
 
 def test_what_was_begun_can_be_removed_and_need_not_be_there(tmp_path: Path) -> None:
-    (tmp_path / "new.gguf.part").touch()
+    own_part(tmp_path / "new.gguf").touch()
     discard(tmp_path / "new.gguf")
     discard(tmp_path / "new.gguf")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_what_a_killed_one_left_goes_at_the_next_run(tiny: Path, tmp_path: Path) -> None:
+    killed = subprocess.Popen([sys.executable, "-c", ""])
+    killed.wait()
+    left = tmp_path / f"new.gguf.{killed.pid}.part"
+    of_another_file = tmp_path / f"renew.gguf.{killed.pid}.part"
+    for file in (left, of_another_file):
+        file.touch()
+    quantize(tiny, tmp_path / "new.gguf", "Q8_0", num_threads=1)
+    assert not left.exists() and of_another_file.exists()
