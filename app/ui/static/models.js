@@ -152,6 +152,7 @@
     };
     for (const select of [context, kv, threads]) select.addEventListener("change", keep);
     part.append(made("div", { className: "own" }, contextLabel, kvLabel, threadsLabel, made("span", { className: "quiet", textContent: "for this model alone, from its next loading on" })));
+    if (model.beyond) part.append(made("p", { className: "quiet", textContent: model.beyond }));
     if (model.adapters.length) part.append(adapters(model));
     return part;
   };

@@ -123,7 +123,12 @@ async def test_what_is_chosen_for_one_model_is_kept_for_it_alone(
     assert own == {"context_tokens": 2048}
     await row(tab, "starter").get_by_label("Context").select_option("")
     await expect(row(tab, "starter").locator(".verdict")).to_contain_text("8,192 tokens")
+    await expect(row(tab, "starter")).not_to_contain_text("This model was made for")
     assert services.settings.by_model == {}
+    await row(tab, "starter").get_by_label("Context").select_option("16384")
+    await expect(row(tab, "starter")).to_contain_text("This model was made for 8,192 tokens")
+    await row(tab, "starter").get_by_label("Context").select_option("")
+    await expect(row(tab, "starter")).not_to_contain_text("This model was made for")
 
 
 async def test_an_adapter_is_chosen_with_its_scale_for_the_model_in_use(
