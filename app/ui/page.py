@@ -33,6 +33,7 @@ SHEETS = (
     "versions",
     "start_note",
     "models",
+    "drop",
     "this_machine",
 )
 """Each a style, a script, or both."""
