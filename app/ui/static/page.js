@@ -249,6 +249,11 @@
     box.dispatchEvent(new Event("input", { bubbles: true }));
   };
 
+  // ---- a chat that will be opened again is not preceded by the first page: page.css holds it back
+  const OPEN = "inglenook_was_open";
+  const keepOpen = () => localStorage.setItem(OPEN, isShown(find("#header")) ? "yes" : "");
+  document.documentElement.classList.toggle("opens_again", Boolean(localStorage.getItem(OPEN)));
+
   // ---- is the app still there, and is it the same one?
   let instance = null;
   let misses = 0;
@@ -322,4 +327,5 @@
   // Before the page's own handlers: the library keeps a click on a link within the page to itself.
   addEventListener("click", onClick, true);
   addEventListener("pagehide", keepDraft);
+  addEventListener("pagehide", keepOpen);
 })();
