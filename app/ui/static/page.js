@@ -254,6 +254,22 @@
   const keepOpen = () => localStorage.setItem(OPEN, isShown(find("#header")) ? "yes" : "");
   document.documentElement.classList.toggle("opens_again", Boolean(localStorage.getItem(OPEN)));
 
+  // ---- what was said in another tab: the page compares, and follows where this one is behind
+  // By then a message of this tab's own is followed already.
+  const BEHIND_MS = 700;
+  let turns = null;
+  const noteTurns = (count) => {
+    const isNew = turns !== null && turns !== count;
+    turns = count;
+    if (!isNew) return;
+    setTimeout(() => {
+      const box = find("#turns_told :is(textarea, input)");
+      if (!box) return;
+      box.value = count;
+      box.dispatchEvent(new Event("input", { bubbles: true }));
+    }, BEHIND_MS);
+  };
+
   // ---- is the app still there, and is it the same one?
   let instance = null;
   let misses = 0;
@@ -288,6 +304,7 @@
       if (!state.instance) return waitFor(state);
       if (wasAway || (instance && instance !== state.instance)) return location.reload();
       instance = state.instance;
+      noteTurns(state.turns);
       misses = 0;
       say("");
     } catch {
