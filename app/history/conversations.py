@@ -51,6 +51,7 @@ class Conversations:
     A finished message is never changed; editing and regenerating add siblings. A deleted
     conversation is found by `restore` and `purge` only. `NotFound` names an unknown id.
     `on_deleted` is told each conversation that was deleted or purged, once that is stored.
+    `num_turns` counts how often another message became the last one of a conversation.
     """
 
     def __init__(
@@ -62,6 +63,7 @@ class Conversations:
         self._stores = Stores(database)
         self._clock = clock
         self._on_deleted = on_deleted
+        self.num_turns = 0
 
     def close(self) -> None:
         """Let go what is temporary. The database is closed by its owner."""
@@ -228,6 +230,7 @@ class Conversations:
             )
 
         await self._of(conversation_id).run(activate)
+        self.num_turns += 1
 
     async def begin_turn(
         self,
@@ -255,7 +258,9 @@ class Conversations:
                 )
             return Exchange(user, answer)
 
-        return await self._of(conversation_id).run(store)
+        stored = await self._of(conversation_id).run(store)
+        self.num_turns += 1
+        return stored
 
     async def begin_answer(
         self, conversation_id: str, user_message_id: str, form: AnswerForm | None = None
@@ -272,7 +277,9 @@ class Conversations:
                 )
             return insert_answer(tables, message_from_row(row), self._clock(), form)
 
-        return await self._of(conversation_id).run(store)
+        stored = await self._of(conversation_id).run(store)
+        self.num_turns += 1
+        return stored
 
     async def save_partial(self, answer_id: str, content: str, thinking: str) -> None:
         """Store how far a running answer has come."""

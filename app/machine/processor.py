@@ -86,8 +86,15 @@ def look_at_processor() -> Processor:
         has=features_of(flags()),
         uses=used_features(told),
         variant=processor_kind(),
-        build=f"{version} ({commit})" if commit else version,
+        build=build_words(version, commit),
     )
+
+
+def build_words(version: str, commit: str) -> str:
+    """Which llama.cpp it is, as its own project calls it."""
+    # "dirty" tells of the folder that it was packed in, and nothing that can be looked up.
+    commit = commit.removesuffix("-dirty")
+    return f"{version} ({commit})" if commit else version
 
 
 def how_the_library_ends() -> str:

@@ -7,6 +7,8 @@ from app.machine.roofline import Phase, Roofline
 
 WIDTH, HEIGHT = 680, 440
 LEFT, RIGHT, TOP, BOTTOM = 78, 24, 58, 62
+LINES = 34
+"""The height of the words of a phase, with the room below them."""
 TITLE = "How near the model comes to what this machine could do"
 
 
@@ -19,8 +21,9 @@ def draw(roofline: Roofline) -> Drawing:
     _draw_key(drawing)
     _draw_axes(drawing, axes)
     _draw_roofs(drawing, axes, roofline)
-    for phase in roofline.phases:
-        _draw_phase(drawing, axes, phase)
+    free_from = 0.0
+    for phase in sorted(roofline.phases, key=lambda each: -each.operations_per_s):
+        free_from = _draw_phase(drawing, axes, phase, free_from)
     return drawing
 
 
@@ -119,7 +122,9 @@ def _draw_roofs(drawing: Drawing, axes: _Axes, roofline: Roofline) -> None:
     drawing.text((LEFT + 6, corner[1] - 9), words, "second")
 
 
-def _draw_phase(drawing: Drawing, axes: _Axes, phase: Phase) -> None:
+def _draw_phase(drawing: Drawing, axes: _Axes, phase: Phase, free_from: float) -> float:
+    """Its words stand beside it, and not above `free_from`, where those of another one end. Gives
+    where its own end."""
     x, y = phase.operations_per_byte, phase.operations_per_s
     measured, possible = axes.place(x, y), axes.place(x, phase.possible_operations_per_s)
     drawing.line([measured, possible], "quiet", width=1.5, dashes="3 3")
@@ -128,10 +133,11 @@ def _draw_phase(drawing: Drawing, axes: _Axes, phase: Phase) -> None:
     is_right = measured[0] > WIDTH * 0.68
     side = -12 if is_right else 12
     anchor = "end" if is_right else "start"
-    place = measured[0] + side, measured[1] + 5
+    place = measured[0] + side, max(measured[1], free_from) + 5
     drawing.text(place, f"{phase.name}: {phase.share:.0%} of what is possible", anchor=anchor)
     words = f"{_short(y)}/s, {phase.tokens_per_s:,.0f} tokens/s"
     drawing.text((place[0], place[1] + 17), words, "quiet", anchor=anchor, size=12)
+    return place[1] + LINES
 
 
 def _short(number: float) -> str:

@@ -195,7 +195,7 @@ class _Attempt:
         return DownloadEnded(f"The server of {name} {what}: try again later, or another model.")
 
 
-async def settled(call: Callable[..., None], *arguments: bytes) -> None:
+async def settled(call: Callable[..., object], *arguments: bytes) -> None:
     """Do it in a thread, and when cancelled wait for its end: nobody else may touch the part
     before."""
     working = asyncio.ensure_future(asyncio.to_thread(call, *arguments))

@@ -11,6 +11,7 @@ from app.amounts import bytes_in_words
 from app.models.catalog import CatalogModel, catalog, in_catalog
 from app.models.connections import Connections
 from app.models.download import Downloads
+from app.models.drop import Drops
 from app.models.fit import Fit, Room, Verdict, fit, fitting_context, largest_fitting, room_now
 from app.models.hub import FoundRepo, Hub, Offer, chosen_offer
 from app.models.local import LocalModel, find_model, list_models, num_bytes_of
@@ -20,6 +21,7 @@ from app.models.pace import Pace, PaceBook
 from app.models.part_file import check_room
 from app.models.shelf import Brought, Shelf
 from app.models.starter import starter_model
+from app.models.way import DownloadState
 from app.paths import Paths
 from app.settings import Settings
 from engine.backends.llama_cpp.adapter_file import check_adapter_file, is_adapter_file
@@ -82,6 +84,11 @@ class ModelLibrary:
     @cached_property
     def downloads(self) -> Downloads:
         return Downloads(self._paths.models, self._outside, self._note_brought)
+
+    @cached_property
+    def drops(self) -> Drops:
+        """Deletes what a process before this one left half."""
+        return Drops(self._paths.models, self._note_dropped, self._is_downloading)
 
     @property
     def has_downloads(self) -> bool:
@@ -268,6 +275,15 @@ class ModelLibrary:
 
     def _note_brought(self, path: Path, offer: Offer) -> None:
         self.shelf.note_brought(Brought(path.name, offer.repo, offer.quantization))
+
+    def _note_dropped(self, path: Path) -> None:
+        self.shelf.note_brought(Brought(path.name))
+
+    def _is_downloading(self, name: str) -> bool:
+        return any(
+            each.name == Path(name).stem and each.state is not DownloadState.DONE
+            for each in self.downloads.all()
+        )
 
     def _copy(self, path: Path) -> Path:
         folder = self._paths.models

@@ -17,7 +17,7 @@ from engine.config import EngineConfig
 from engine.errors import ModelNotFound
 
 STARTER = "starter"
-BROUGHT, FOLDER, ADDED = "downloaded", "models folder", "added"
+BROUGHT, COPIED, FOLDER, ADDED = "downloaded", "copied", "models folder", "added"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +35,11 @@ class LocalModel:
     @property
     def is_ours(self) -> bool:
         """Whether we brought the file, and so may delete it."""
-        return self.source == BROUGHT
+        return self.source in (BROUGHT, COPIED)
 
     @property
     def can_be_removed(self) -> bool:
-        return self.source in (BROUGHT, ADDED)
+        return self.is_ours or self.source == ADDED
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,14 +63,14 @@ class ModelFacts:
 def known_models(paths: Paths) -> list[tuple[str, Path, str]]:
     """Name, first file and source of each; no name and no file comes twice. Raises HomeError."""
     shelf = Shelf(paths.shelf)
-    brought = {each.file for each in shelf.brought()}
+    brought = {each.file: BROUGHT if each.repo else COPIED for each in shelf.brought()}
     starter = starter_model()
     found = [] if starter is None else [(STARTER, starter, STARTER)]
     for path in sorted(paths.models.glob("*.gguf")):
         # A pipe would be waited for; of a link to nowhere it is said what is wrong.
         is_other = path.exists() and not path.is_file()
         if not is_other and not is_later_part(path):
-            found.append((model_name(path), path, BROUGHT if path.name in brought else FOLDER))
+            found.append((model_name(path), path, brought.get(path.name, FOLDER)))
     found += [(model_name(path), path, ADDED) for path in shelf.added()]
     found += [(each.name, each.path, each.program) for each in find_elsewhere()]
     known: list[tuple[str, Path, str]] = []

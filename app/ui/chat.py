@@ -51,8 +51,9 @@ MATHS: list[dict[str, str | bool]] = [
 ]
 
 
-def welcome(services: Services) -> str:
-    """The first page: what this is, who answers, and what to expect."""
+def welcome(services: Services, is_early: bool = False) -> str:
+    """The first page: what this is, who answers, and what to expect. `is_early`: before it is known
+    whether a conversation will be opened, so that the page's style may hold it back."""
     try:
         problem = services.model_error
         name = show_verbatim(services.model_name)
@@ -67,7 +68,7 @@ def welcome(services: Services) -> str:
         if services.model_notice:
             model += f"<p>{show_verbatim(services.model_notice)}</p>"
     return (
-        '<div class="welcome"><h1>What is on your mind?</h1>'
+        f'<div class="welcome{" early" if is_early else ""}"><h1>What is on your mind?</h1>'
         f"<p>Everything stays on this computer.</p>{model}</div>"
     )
 
@@ -134,7 +135,7 @@ class Chat:
             allow_tags=False,
             group_consecutive_messages=False,
             latex_delimiters=MATHS,
-            placeholder=welcome(services),
+            placeholder=welcome(services, is_early=True),
             examples=[{"text": text} for text in EXAMPLES],
         )
         self.regenerate = gr.Button(

@@ -9,6 +9,7 @@ import gradio as gr
 from app.amounts import bytes_in_words
 from app.settings import Settings, check_rest
 from app.ui.boundary import told
+from app.ui.context import too_large
 from app.ui.costs import costs, usage
 from app.ui.room import Services
 from app.ui.verbatim import show_verbatim
@@ -51,6 +52,7 @@ class MachinePanel:
                 ),
                 value=_shown(settings.context_tokens),
             )
+            self.context_note = gr.Markdown(visible=False, elem_id="context_note")
             self.kv_type = gr.Dropdown(
                 list(KV_TYPES),
                 elem_id="kv_type",
@@ -141,7 +143,7 @@ class MachinePanel:
         self.budgets = [self.ram, self.disk]
         self.switches = [self.reproducible, self.titles, self.likelihoods]
         self.figures = [self.costs, self.usage]
-        self.pending = [self.reload_note, self.reload]
+        self.pending = [self.context_note, self.reload_note, self.reload]
         self.opened = [
             *self.at_load,
             self.rest,
@@ -246,7 +248,8 @@ class MachinePanel:
         """Whether the model runs with other choices than those that are stored."""
         memory, settings = self.services.memory, self.services.settings
         if memory is None:
-            return [gr.update(visible=False), gr.update(visible=bool(self.services.model_error))]
+            failed = bool(self.services.model_error)
+            return [gr.update(visible=False), gr.update(visible=False), gr.update(visible=failed)]
         has = memory.config
         # With what was chosen for this model alone.
         wanted = settings.engine_config(has.model_path)
@@ -263,7 +266,12 @@ class MachinePanel:
             "These choices count from the next loading of the model on. The context will take"
             f" {size}{room}."
         )
-        return [gr.update(visible=differs, value=note), gr.update(visible=differs)]
+        beyond = too_large(settings.context_tokens, memory.trained_context)
+        return [
+            gr.update(visible=bool(beyond), value=beyond),
+            gr.update(visible=differs, value=note),
+            gr.update(visible=differs),
+        ]
 
 
 def _number(elem_id: str, label: str, info: str, low: int, whole: bool = True) -> Any:

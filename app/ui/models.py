@@ -15,6 +15,7 @@ from app.models.quantizations import explained
 from app.models.way import Download, DownloadState
 from app.settings import ADAPTERS, Settings
 from app.ui.adapters import adapter_row, choices
+from app.ui.context import too_large
 from engine.adapter import Adapter
 
 CLASSES = {Verdict.FITS: "fits", Verdict.TIGHT: "tight", Verdict.NOT: "not"}
@@ -67,12 +68,14 @@ def model_row(listed: Listed, library: ModelLibrary, settings: Settings) -> dict
         "own": {name: value for name, value in own.items() if name != ADAPTERS},
         "adapters": [],
         "details": [],
+        "beyond": "",
         "instead": library.instead(listed),
     }
     if look.shape is not None and listed.fit is not None:
         shape, fit = look.shape, listed.fit
         each = shape.context.kv.bytes_per_token("q8_0" if fit.kv_type == "q8_0" else "f16")
         row |= fit_words(fit)
+        row["beyond"] = too_large(fit.context_tokens, shape.trained_context)
         row["details"] = [
             ("Parameters", f"{shape.num_parameters / 1e6:,.0f} million"),
             ("Made for a context of", f"{shape.trained_context:,} tokens"),

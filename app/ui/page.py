@@ -7,10 +7,12 @@ from typing import Any
 import gradio as gr
 
 from app.chat.message import Conversation
+from app.ui.abreast import Abreast
 from app.ui.answer_form import FormDialog
 from app.ui.boundary import told
 from app.ui.chat import WINDOW, Chat
 from app.ui.machine import MachinePanel
+from app.ui.one_stream import OneStream
 from app.ui.room import Services
 from app.ui.sampling import catalogue
 from app.ui.saw import SawPanel
@@ -33,6 +35,7 @@ SHEETS = (
     "versions",
     "start_note",
     "models",
+    "drop",
     "this_machine",
 )
 """Each a style, a script, or both."""
@@ -67,7 +70,7 @@ def head() -> str:
 
 def build(services: Services) -> gr.Blocks:
     """The whole page."""
-    blocks = _OneStream(
+    blocks = OneStream(
         title="Inglenook", fill_height=True, fill_width=True, analytics_enabled=False
     )
     with blocks:
@@ -76,6 +79,7 @@ def build(services: Services) -> gr.Blocks:
         page.lists()
         page.names_and_deletes()
         page.chats()
+        page.keeps_abreast()
         page.outgrows()
         page.chooses()
         page.keeps()
@@ -85,17 +89,6 @@ def build(services: Services) -> gr.Blocks:
         page.presets()
         page.looks_ahead()
     return blocks
-
-
-class _OneStream(gr.Blocks):
-    """Blocks without Gradio's heartbeat, which would hold a second connection for each tab.
-
-    A browser gives one site six. The heartbeat's other work is to forget a tab an hour after it
-    was cut off, which would make a page that slept write into a new conversation.
-    """
-
-    def get_config_file(self) -> Any:
-        return super().get_config_file() | {"connect_heartbeat": False}
 
 
 class Page:
@@ -121,6 +114,7 @@ class Page:
             StartNote(services.start_facts)
             self.header = Header(services)
             self.chat = Chat(services, self.settings)
+            self.abreast = Abreast(services, self.chat)
         self.saw = SawPanel(services)
         self.this_machine = ThisMachinePanel(services)
         self.forms = FormDialog(services, self.chat.answer_as)
@@ -222,6 +216,13 @@ class Page:
         )
         more = self.num_shown
         self._then_follow(chat.earlier.click(lambda shown: shown + WINDOW, more, more, **ACTING))
+
+    def keeps_abreast(self) -> None:
+        """What is said in another tab is shown in this one."""
+        abreast = self.abreast
+        given = [abreast.told, self.conversation, abreast.mark]
+        abreast.told.change(abreast.look, given, abreast.stale, **ACTING)
+        self._following(abreast.stale.change)
 
     def outgrows(self) -> None:
         """What is done with a conversation that no longer fits, and how full it is."""
@@ -421,11 +422,14 @@ class Page:
         event(self.refresh, given, [sidebar.list, sidebar.nothing, self.last], **how)
 
     def _then_follow(self, event: Any) -> None:
+        self._following(event.success)
+        self._refreshing(event.success, ACTING)
+
+    def _following(self, event: Any) -> None:
         given = [self.conversation, self.num_shown]
-        followed = event.success(self.chat.follow, given, self.chat.outputs, **FOLLOWING)
+        followed = event(self.abreast.follow, given, self.abreast.outputs, **FOLLOWING)
         self._measuring(followed.then)
         self._looking_ahead(followed.then)
-        self._refreshing(event.success, ACTING)
 
     def _measuring(self, event: Any) -> None:
         event(self.chat.measure, self._typed, self.chat.meter.bar, **ACTING)

@@ -5,15 +5,17 @@ another machine is taken only with the page's own Origin.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse, PlainTextResponse
+from starlette.requests import ClientDisconnect
 
 from app.models.catalog import catalog
+from app.models.drop import Drop
 from app.settings import ADAPTERS, OWN
 from app.ui import models as words
 from app.ui.adapters import chosen
@@ -21,6 +23,7 @@ from app.ui.room import Services
 from engine.errors import InglenookError, ModelNotFound, UsageError
 
 Action = Callable[[dict[str, Any]], Awaitable[Any]]
+NOT_THE_PAGE = "Only the app's own page may do this."
 
 
 def models_router(services: Services) -> APIRouter:
@@ -45,10 +48,24 @@ def models_router(services: Services) -> APIRouter:
     async def connections() -> Response:
         return JSONResponse(words.connection_rows(services.library.connections.all()))
 
+    @router.post("/drop")
+    async def drop(name: str, request: Request) -> Response:
+        """A file as the body, which goes to its place as it comes."""
+        if "origin" not in request.headers:
+            return PlainTextResponse(NOT_THE_PAGE, 403)
+        length = request.headers.get("content-length", "")
+        if not length.isdecimal():
+            return PlainTextResponse("The length of the file is needed.", 411)
+        try:
+            return await _answered(desk.drop(name, int(length), request.stream()))
+        except ClientDisconnect:
+            # Given up, or the page is gone: nobody reads this.
+            return Response(status_code=400)
+
     @router.post("/{action}")
     async def act(action: str, request: Request) -> Response:
         if "origin" not in request.headers:
-            return PlainTextResponse("Only the app's own page may do this.", 403)
+            return PlainTextResponse(NOT_THE_PAGE, 403)
         if action not in actions:
             return PlainTextResponse("There is nothing of this name to be done.", 404)
         try:
@@ -67,6 +84,7 @@ class ModelDesk:
 
     def __init__(self, services: Services) -> None:
         self._services = services
+        self._drops = services.library.drops
 
     def actions(self) -> dict[str, Action]:
         return {
@@ -78,6 +96,7 @@ class ModelDesk:
             "resume": self.resume,
             "cancel": self.cancel,
             "add": self.add,
+            "announce": self.announce,
             "use": self.use,
             "remove": self.remove,
             "own": self.keep_own,
@@ -129,6 +148,20 @@ class ModelDesk:
         """A path on this machine; the file stays where it is."""
         path = Path(_text(given, "path").strip().strip('"'))
         await asyncio.to_thread(self._services.library.add, path)
+        return await self.here()
+
+    async def announce(self, given: dict[str, Any]) -> dict[str, Any]:
+        """A file that will be dropped: what stands in its way is said before it is sent."""
+        num_bytes, beginning = given.get("num_bytes"), given.get("beginning")
+        if not isinstance(num_bytes, int) or not isinstance(beginning, str):
+            raise UsageError("It is not known what will come: choose the file again.")
+        drop = Drop.of(_text(given, "name"), num_bytes)
+        drop.check_beginning(beginning.encode("latin-1", "replace"))
+        self._drops.check(drop)
+        return {"name": drop.name}
+
+    async def drop(self, name: str, num_bytes: int, pieces: AsyncIterator[bytes]) -> dict[str, Any]:
+        await self._drops.take(Drop.of(name, num_bytes), pieces)
         return await self.here()
 
     async def use(self, given: dict[str, Any]) -> dict[str, Any]:

@@ -44,9 +44,10 @@ def build(services: Services, port: int, cache: Path, routers: Sequence[APIRoute
     instance = secrets.token_hex(8)
 
     @app.get("/_app/state")
-    async def state() -> dict[str, str]:
-        """Whether the app is there, and whether it is still the same one."""
-        return {"instance": instance}
+    async def state() -> dict[str, str | int]:
+        """Whether the app is there, whether it is still the same one, and whether a conversation
+        has gone on somewhere."""
+        return {"instance": instance, "turns": services.conversations.num_turns}
 
     own = (
         answers_router(services.conversations),

@@ -16,6 +16,9 @@
   ];
   const CONTEXTS = [2048, 4096, 8192, 16384, 32768, 65536, 131072];
 
+  // drop.js fills it; it stays the same one while the list around it is drawn anew.
+  const dropped = made("div", { id: "models_drop" });
+
   let current = "here";
   let looking = 0;
 
@@ -83,7 +86,7 @@
       parts.push(made("p", { className: "quiet" }, "How fast a model would be is told after ", measure));
     }
     const list = made("ul", { className: "models" }, ...state.models.map(modelRow));
-    find("#models_here").replaceChildren(...parts, list, form, made("p", { className: "quiet", textContent: "The file stays where it is. Models of LM Studio, Ollama, Jan, GPT4All, llama.cpp and Hugging Face are found by themselves." }));
+    find("#models_here").replaceChildren(...parts, list, dropped, form, made("p", { className: "quiet", textContent: "The file stays where it is. Models of LM Studio, Ollama, Jan, GPT4All, llama.cpp and Hugging Face are found by themselves." }));
   };
   const refresh = async () => showHere(await ask(""));
   const modelRow = (model) => {
@@ -152,6 +155,7 @@
     };
     for (const select of [context, kv, threads]) select.addEventListener("change", keep);
     part.append(made("div", { className: "own" }, contextLabel, kvLabel, threadsLabel, made("span", { className: "quiet", textContent: "for this model alone, from its next loading on" })));
+    if (model.beyond) part.append(made("p", { className: "quiet", textContent: model.beyond }));
     if (model.adapters.length) part.append(adapters(model));
     return part;
   };
@@ -344,6 +348,12 @@
     // The page's own keys, such as the one that stops an answer, are not meant here.
     dialog.addEventListener("keydown", (event) => event.stopPropagation());
     document.body.append(dialog);
+    const arrived = (state, sentence) => {
+      // Who looks at another list meanwhile finds it later.
+      if (current === "here") showHere(state);
+      say(sentence, false);
+    };
+    dispatchEvent(new CustomEvent("inglenook:models", { detail: { dialog, place: dropped, ask, say, arrived, show } }));
     return dialog;
   };
   addEventListener("click", (event) => {

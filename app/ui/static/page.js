@@ -249,6 +249,27 @@
     box.dispatchEvent(new Event("input", { bubbles: true }));
   };
 
+  // ---- a chat that will be opened again is not preceded by the first page: page.css holds it back
+  const OPEN = "inglenook_was_open";
+  const keepOpen = () => localStorage.setItem(OPEN, isShown(find("#header")) ? "yes" : "");
+  document.documentElement.classList.toggle("opens_again", Boolean(localStorage.getItem(OPEN)));
+
+  // ---- what was said in another tab: the page compares, and follows where this one is behind
+  // By then a message of this tab's own is followed already.
+  const BEHIND_MS = 700;
+  let turns = null;
+  const noteTurns = (count) => {
+    const isNew = turns !== null && turns !== count;
+    turns = count;
+    if (!isNew) return;
+    setTimeout(() => {
+      const box = find("#turns_told :is(textarea, input)");
+      if (!box) return;
+      box.value = count;
+      box.dispatchEvent(new Event("input", { bubbles: true }));
+    }, BEHIND_MS);
+  };
+
   // ---- is the app still there, and is it the same one?
   let instance = null;
   let misses = 0;
@@ -283,6 +304,7 @@
       if (!state.instance) return waitFor(state);
       if (wasAway || (instance && instance !== state.instance)) return location.reload();
       instance = state.instance;
+      noteTurns(state.turns);
       misses = 0;
       say("");
     } catch {
@@ -322,4 +344,5 @@
   // Before the page's own handlers: the library keeps a click on a link within the page to itself.
   addEventListener("click", onClick, true);
   addEventListener("pagehide", keepDraft);
+  addEventListener("pagehide", keepOpen);
 })();

@@ -40,11 +40,18 @@
     const number = made("input", { type: "number", id: ids.input, step: "any", inputMode: "decimal" });
     const parts = [number];
     let slider = null;
+    const fill = () => slider.style.setProperty("--share", (slider.value - slider.min) / (slider.max - slider.min));
+    const slide = (value) => {
+      if (!slider) return;
+      slider.value = value;
+      fill();
+    };
     if (control.slider) {
       const [min, max] = control.slider;
       slider = made("input", { type: "range", min, max, step: control.step, ariaLabel: `${control.label}, slider` });
       slider.addEventListener("input", () => {
         number.value = slider.value;
+        fill();
         change(control, Number(slider.value));
       });
       parts.unshift(slider);
@@ -52,7 +59,7 @@
     number.addEventListener("input", () => {
       // What is no number at all is for the app to refuse, as everything else.
       const value = number.validity.badInput ? "?" : number.value === "" ? control.default : Number(number.value);
-      if (slider && number.value !== "") slider.value = number.value;
+      if (number.value !== "") slide(number.value);
       change(control, value);
     });
     number.addEventListener("blur", () => {
@@ -60,7 +67,7 @@
     });
     const show = (value) => {
       number.value = value ?? "";
-      if (slider) slider.value = value;
+      slide(value);
     };
     return { parts, show };
   };

@@ -34,7 +34,7 @@
     const reply = await post("/_app/quit");
     if (reply.status === 409) {
       const { writing } = await reply.json();
-      if (!(await ask(writing, "Quit anyway", "Go on writing"))) return;
+      if (!(await ask(`Quit Inglenook? ${writing}`, "Quit anyway", "Go on writing"))) return;
       await post("/_app/quit?anyway=1");
     }
     find("#quit_app").textContent = "Closing…";

@@ -8,6 +8,7 @@ import pytest
 
 from app.machine import processor as module
 from app.machine.processor import (
+    build_words,
     features_of,
     how_the_library_ends,
     look_at_processor,
@@ -38,6 +39,13 @@ def test_what_the_build_leaves_unused_is_named() -> None:
 
 def test_the_chosen_one_of_several_builds_is_named() -> None:
     assert "the variant zen4" in replace(PROCESSOR, variant="zen4").about_build
+
+
+def test_a_build_is_named_by_what_can_be_looked_up() -> None:
+    assert build_words("0.5.0-dev", "0c1e570-dirty") == "0.5.0-dev (0c1e570)"
+    assert build_words("0.5.0-dev", "0c1e570") == "0.5.0-dev (0c1e570)"
+    assert build_words("0.5.0-dev", "") == "0.5.0-dev"
+    assert "dirty" not in look_at_processor().build
 
 
 def test_this_processor_runs_the_build_that_is_here() -> None:

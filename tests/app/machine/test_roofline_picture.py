@@ -1,6 +1,9 @@
 """The roofline as a picture: its axes, its marks and its words."""
 
 import xml.etree.ElementTree as ET
+from dataclasses import replace
+
+import pytest
 
 from app.machine.roofline_picture import HEIGHT, WIDTH, describe, draw, operations
 from tests.fakes_machine import some_roofline
@@ -39,6 +42,17 @@ def test_what_was_measured_lies_below_what_is_possible() -> None:
     marks = [(each.attrib["cx"], float(each.attrib["cy"])) for each in picture.iter(f"{SVG}circle")]
     (_, possible), (_, measured) = marks[2:4]
     assert marks[2][0] == marks[3][0] and measured > possible
+
+
+@pytest.mark.parametrize("ratio", [0.5, 0.9, 1.0, 1.1, 2.0])
+def test_the_words_of_two_phases_do_not_lie_over_each_other(ratio: float) -> None:
+    roofline = some_roofline()
+    first, second = roofline.phases
+    near = replace(second, operations_per_s=first.operations_per_s * ratio)
+    picture = ET.fromstring(draw(replace(roofline, phases=(first, near))).as_svg())
+    texts = [each for each in picture.iter(f"{SVG}text") if "tokens/s" in (each.text or "")]
+    one, other = (float(each.attrib["y"]) for each in texts)
+    assert abs(one - other) > 32
 
 
 def test_operations_are_told_in_words() -> None:

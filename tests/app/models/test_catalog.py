@@ -55,3 +55,10 @@ def test_the_usual_quantisations_are_explained() -> None:
     wanted = {"Q4_K_M", "Q5_K_M", "Q6_K", "Q8_0", "Q4_0", "IQ4_XS", "Q3_K_M", "Q2_K", "F16", "BF16"}
     assert wanted <= set(EXPLAINED)
     assert not [text for text in EXPLAINED.values() if "\n" in text or len(text) > 90]
+
+
+def test_a_bare_number_of_languages_says_what_it_counts() -> None:
+    """It stands among other facts, without a label."""
+    for model in catalog():
+        begins_with_a_name = model.languages[0].isupper()
+        assert begins_with_a_name or "languages" in model.languages, model.languages

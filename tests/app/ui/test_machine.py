@@ -7,6 +7,7 @@ import gradio as gr
 import pytest
 
 from app.ui.machine import MachinePanel
+from tests.app.test_memory import memory
 from tests.fakes_chat import FakeServices
 
 
@@ -72,3 +73,16 @@ async def test_after_how_long_the_model_is_freed_is_kept(services: FakeServices)
     assert services.settings.unload_after_minutes == 20
     await panel(services).keep_rest(None)
     assert services.settings.unload_after_minutes is None
+
+
+async def test_a_context_beyond_the_models_own_says_what_it_is_good_for(
+    services: FakeServices,
+) -> None:
+    services.memory = memory(trained_context=8192)
+    made = panel(services)
+    for tokens in (0, 4096, 8192):
+        (note, *_) = await made.keep_for_loading(tokens, "auto", None, None)
+        assert note["visible"] is False
+    (note, *_) = await made.keep_for_loading(131_072, "auto", None, None)
+    assert note["visible"] is True
+    assert "made for 8,192 tokens, and no chat uses more" in note["value"]

@@ -1,6 +1,8 @@
 """The sheet of the models in a real browser: list, search, download, use, remove, connections."""
 
+from base64 import b64encode
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from playwright.async_api import Locator, expect
@@ -11,7 +13,7 @@ from tests.engine.backends.llama_cpp.tiny_adapter import write_tiny_adapter
 from tests.engine.backends.llama_cpp.tiny_model import write_tiny_model
 from tests.fakes_chat import FakeServices
 from tests.fakes_hub import FakeHub
-from tests.visitor import Visitor
+from tests.visitor import Visitor, eventually
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 REPO = "someone/Tiny-GGUF"
@@ -110,6 +112,72 @@ async def test_what_cannot_be_used_is_a_sentence_in_the_sheet(
     await expect(tab.page.locator("#models_said")).to_contain_text("no model file at /nowhere")
 
 
+DROP = """(dialog, [text, name]) => {
+    const data = new DataTransfer();
+    data.items.add(new File([Uint8Array.from(atob(text), (each) => each.charCodeAt())], name));
+    for (const type of ["dragover", "drop"]) {
+        dialog.dispatchEvent(new DragEvent(type, { dataTransfer: data, bubbles: true }));
+    }
+}"""
+
+
+async def test_a_file_is_dropped_on_the_sheet_from_any_of_its_lists(
+    services: FakeServices, arrive: Arrive, hub: FakeHub
+) -> None:
+    content = write_tiny_model(services.paths.cache / "tiny.gguf").read_bytes()
+    tab = await opened(arrive)
+    sheet, said = tab.page.locator("#models"), tab.page.locator("#models_said")
+    await tab.page.get_by_role("tab", name="To download").click()
+    await tab.sees("Good for their size, and free for any use")
+    await sheet.evaluate(DROP, [b64encode(content).decode(), "Mine.gguf"])
+    await expect(row(tab, "Mine")).to_contain_text("copied")
+    await expect(said).to_have_text("Mine.gguf is here now.")
+    assert (services.paths.models / "Mine.gguf").read_bytes() == content
+
+    for text, name, words in (
+        (content, "Mine.gguf", "Mine.gguf is in the models folder already: remove it first."),
+        (b"%PDF-1.7", "Thesis.gguf", "Thesis.gguf is not a GGUF model, whatever its name says"),
+        (b"hello", "notes.txt", "notes.txt is no GGUF file"),
+        (content[:-9], "Cut.gguf", "Cut.gguf is cut off or damaged"),
+    ):
+        await sheet.evaluate(DROP, [b64encode(text).decode(), name])
+        await expect(said).to_contain_text(words)
+    assert [each.name for each in services.paths.models.iterdir()] == ["Mine.gguf"]
+
+
+async def test_a_copy_of_a_file_is_shown_on_its_way_and_can_be_given_up(
+    services: FakeServices, arrive: Arrive, hub: FakeHub, tmp_path: Path
+) -> None:
+    large = write_tiny_model(tmp_path / "Large.gguf")
+    with large.open("rb+") as file:
+        file.truncate(200_000_000)
+    tab = await opened(arrive)
+    # Slow enough to press a button meanwhile.
+    session = await tab.page.context.new_cdp_session(tab.page)
+    slow = {
+        "offline": False,
+        "latency": 0,
+        "downloadThroughput": -1,
+        "uploadThroughput": 20_000_000,
+    }
+    await session.send("Network.emulateNetworkConditions", slow)
+    async with tab.page.expect_file_chooser() as chooser:
+        await tab.page.get_by_role("button", name="Choose a GGUF file").click()
+    await (await chooser.value).set_files(large)
+    way = tab.page.locator("#models_coming .download")
+    await expect(way).to_contain_text("of 200 MB copied")
+    # Another list, and back.
+    await tab.page.get_by_role("tab", name="Connections").click()
+    await tab.page.get_by_role("tab", name="On this computer").click()
+    await way.get_by_role("button", name="Give up Large.gguf").click()
+    await expect(way).to_have_count(0)
+
+    async def is_empty() -> bool:
+        return not list(services.paths.models.iterdir())
+
+    await eventually(is_empty, "the end of what was given up")
+
+
 async def test_what_is_chosen_for_one_model_is_kept_for_it_alone(
     services: FakeServices, arrive: Arrive, hub: FakeHub
 ) -> None:
@@ -123,7 +191,12 @@ async def test_what_is_chosen_for_one_model_is_kept_for_it_alone(
     assert own == {"context_tokens": 2048}
     await row(tab, "starter").get_by_label("Context").select_option("")
     await expect(row(tab, "starter").locator(".verdict")).to_contain_text("8,192 tokens")
+    await expect(row(tab, "starter")).not_to_contain_text("This model was made for")
     assert services.settings.by_model == {}
+    await row(tab, "starter").get_by_label("Context").select_option("16384")
+    await expect(row(tab, "starter")).to_contain_text("This model was made for 8,192 tokens")
+    await row(tab, "starter").get_by_label("Context").select_option("")
+    await expect(row(tab, "starter")).not_to_contain_text("This model was made for")
 
 
 async def test_an_adapter_is_chosen_with_its_scale_for_the_model_in_use(

@@ -52,6 +52,49 @@ async def test_the_first_page_says_who_answers_and_where_it_stays(
     await tab.sees("it answers badly")
 
 
+SEEN = """(() => {
+    window.seen = [];
+    const look = () => {
+        const shown = (part) => Boolean(part?.checkVisibility({ visibilityProperty: true }));
+        window.seen.push(
+            shown(document.querySelector("#chat .welcome"))
+            || shown(document.querySelector("#chat .example")),
+        );
+        requestAnimationFrame(look);
+    };
+    look();
+})()"""
+
+
+async def test_a_chat_that_is_opened_again_is_not_preceded_by_the_first_page(
+    services: FakeServices, arrive: Arrive, title: str
+) -> None:
+    await told(services, title, ["Hello", "Well met."])
+    tab = await arrive()
+    await tab.page.context.add_init_script(SEEN)
+    await tab.open(title)
+    await tab.sees_answer("Well met.")
+    await tab.reload()
+    await tab.sees_answer("Well met.")
+    seen = await tab.page.evaluate("window.seen")
+    assert len(seen) > 5 and not any(seen)
+    second = await arrive(beside=tab)
+    await second.sees_answer("Well met.")
+    assert not any(await second.page.evaluate("window.seen"))
+
+
+async def test_the_first_page_comes_all_the_same_where_the_chat_is_gone(
+    services: FakeServices, arrive: Arrive, title: str
+) -> None:
+    made = await told(services, title, ["Hello", "Well met."])
+    tab = await arrive()
+    await tab.open(title)
+    await services.conversations.purge(made)
+    await tab.reload()
+    await expect(tab.page.locator("#chat .welcome")).to_be_visible()
+    await expect(tab.page.locator("#chat .example").first).to_be_visible()
+
+
 async def test_an_example_is_sent_as_it_stands(services: FakeServices, arrive: Arrive) -> None:
     tab = await arrive()
     await tab.page.locator("#chat .example").first.click()

@@ -52,6 +52,22 @@ async def open_group(tab: Visitor, title: str) -> Locator:
     return group
 
 
+async def test_the_colour_of_a_slider_ends_at_its_value_in_both_themes(
+    services: FakeServices, arrive: Arrive
+) -> None:
+    for scheme in ("light", "dark"):
+        tab = await settings(arrive, color_scheme=scheme)
+        slider = tab.page.get_by_role("slider", name="Temperature, slider")
+        number = tab.page.get_by_role("spinbutton", name="Temperature", exact=True)
+        for value in ("0", "1", "2"):
+            await number.fill(value)
+            share = await slider.evaluate("bar => bar.style.getPropertyValue('--share')")
+            low, high = [float(await slider.get_attribute(end) or "") for end in ("min", "max")]
+            assert float(share) == (float(value) - low) / (high - low)
+        # What is not filled is not the white of a browser's own groove.
+        assert await slider.evaluate("bar => getComputedStyle(bar).appearance") == "none"
+
+
 async def test_a_changed_field_counts_for_the_next_answer_and_can_be_reset(
     services: FakeServices, arrive: Arrive
 ) -> None:

@@ -106,7 +106,7 @@ async def test_quit_asks_before_an_answer_is_cut(arrive: Arrive) -> None:
     quit_button = tab.page.get_by_role("button", name="Quit Inglenook")
     await quit_button.click()
     question = tab.page.get_by_role("dialog")
-    await expect(question).to_contain_text("1 answer is being written.")
+    await expect(question).to_contain_text("Quit Inglenook? 1 answer is being written.")
     await tab.page.get_by_role("button", name="Go on writing").click()
     await expect(question).to_have_count(0)
     assert asked == ["quit"]

@@ -110,3 +110,29 @@ async def test_a_look_that_fails_is_told_and_does_not_go_on_for_ever(
     machine.error = None
     await tab.page.get_by_role("button", name="Measure again").click()
     await tab.sees("Memory is read at 1 GB/s")
+
+
+@pytest.mark.browser
+@pytest.mark.asyncio(loop_scope="session")
+async def test_nothing_that_is_scrolled_stands_beside_or_under_close(
+    machine: FakeMachine, arrive: Arrive
+) -> None:
+    tab = await opened(arrive, viewport={"width": 1000, "height": 400})
+    picture = tab.page.locator("#this_machine .picture")
+    await picture.evaluate("part => part.scrollIntoView({ block: 'start' })")
+    close = tab.page.locator("#machine_close")
+    over = await close.evaluate(
+        """button => {
+            const { left, top, width, height } = button.getBoundingClientRect();
+            const all = document.elementsFromPoint(left + width / 2, top + height / 2);
+            const bar = all.find((part) => part.id === "machine_heading");
+            return {
+                isOnTop: button.contains(all[0]),
+                bar: all.indexOf(bar),
+                picture: all.findIndex((part) => part.closest(".picture")),
+                ends: bar.getBoundingClientRect().bottom - top - height,
+            };
+        }"""
+    )
+    assert over["isOnTop"] and over["ends"] >= 0
+    assert 0 < over["bar"] < over["picture"]

@@ -1,5 +1,6 @@
 """The door of the page's sheet of models."""
 
+import asyncio
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
@@ -74,6 +75,14 @@ async def test_only_the_page_itself_may_act(
         ("search", {"text": " "}, "give a name, a text or a path"),
         ("own", {"name": "starter", "context_tokens": "x"}, "are not numbers and names"),
         ("own", {"name": "starter", "context_tokens": 3}, "context_tokens must be at least 256"),
+        ("announce", {"name": "m.gguf", "num_bytes": "7", "beginning": "GGUF"}, "choose the file"),
+        (
+            "announce",
+            {"name": "m.gguf", "num_bytes": 7, "beginning": "%PDF"},
+            "is not a GGUF model",
+        ),
+        ("announce", {"name": "m.pdf", "num_bytes": 7, "beginning": "%PDF"}, "is no GGUF file"),
+        ("announce", {"name": "m.gguf", "num_bytes": 10**18, "beginning": "GGUF"}, "make room"),
         ("adapters", {"adapters": "pirate"}, "open the sheet anew"),
         ("adapters", {"adapters": [7]}, "open the sheet anew"),
         ("adapters", {"adapters": [{"path": "/a", "scale": None}]}, "a scale between -4 and 4"),
@@ -144,3 +153,61 @@ async def test_a_search_and_its_sizes(
         sizes = await act(client, "offers", name="some/one")
         assert [size["quantization"] for size in sizes] == ["Q4_K_M", "Q8_0"]
         assert sizes[0]["verdict"] == "fits well"
+
+
+async def test_a_dropped_file_goes_to_the_models_folder_and_can_be_removed_again(
+    client: httpx.AsyncClient, services: FakeServices
+) -> None:
+    content = write_tiny_model(services.paths.cache / "mine.gguf").read_bytes()
+    url = "/_app/models/drop?name=mine.gguf"
+    here = (await client.post(url, content=content)).json()
+    (row,) = [row for row in here["models"] if row["name"] == "mine"]
+    assert "copied" in row["facts"] and row["can_be_removed"]
+    assert (services.paths.models / "mine.gguf").read_bytes() == content
+    refused = (await client.post(url, content=content)).json()["refused"]
+    assert refused == "mine.gguf is in the models folder already: remove it first."
+    await act(client, "remove", name="mine", is_sure=True)
+    assert list(services.paths.models.iterdir()) == []
+
+
+async def test_only_the_page_itself_may_drop_a_file(
+    client: httpx.AsyncClient, services: FakeServices
+) -> None:
+    content = write_tiny_model(services.paths.cache / "mine.gguf").read_bytes()
+    url = f"{client.base_url}/_app/models/drop?name=mine.gguf"
+    async with httpx.AsyncClient(trust_env=False) as stranger:
+        for headers in ({}, {"Origin": "http://evil.example"}):
+            assert (await stranger.post(url, content=content, headers=headers)).status_code == 403
+
+    async def unmeasured() -> AsyncIterator[bytes]:
+        yield content
+
+    assert (await client.post(url, content=unmeasured())).status_code == 411
+    assert list(services.paths.models.iterdir()) == []
+
+
+async def test_a_connection_that_is_closed_in_the_middle_leaves_nothing(
+    client: httpx.AsyncClient, services: FakeServices
+) -> None:
+    content = write_tiny_model(services.paths.cache / "mine.gguf").read_bytes()
+    host = client.base_url.netloc.decode()
+    reader, writer = await asyncio.open_connection(client.base_url.host, client.base_url.port)
+    head = (
+        f"POST /_app/models/drop?name=mine.gguf HTTP/1.1\r\nHost: {host}\r\n"
+        f"Origin: http://{host}\r\nContent-Length: {100_000_000}\r\n\r\n"
+    )
+    writer.write(head.encode() + content + bytes(9_000_000))
+    await writer.drain()
+
+    def come() -> list[int]:
+        return [each.stat().st_size for each in services.paths.models.rglob("*.gguf")]
+
+    async with asyncio.timeout(10):
+        while not come() or not come()[0]:
+            await asyncio.sleep(0.01)
+        writer.close()
+        while list(services.paths.models.iterdir()):
+            await asyncio.sleep(0.01)
+    # It can come again.
+    url = "/_app/models/drop?name=mine.gguf"
+    assert "refused" not in (await client.post(url, content=content)).json()
