@@ -40,6 +40,7 @@ class EngineConfig:
     smaller model of the same vocabulary that guesses, too, where nothing was said before.
 
     `adapters` change what the model answers, all of it; those with a scale of 0 are not loaded.
+    `mmproj_path`: the model's multimodal part, with which it reads pictures or sounds.
     """
 
     model_path: Path
@@ -56,6 +57,7 @@ class EngineConfig:
     read_forced: bool = True
     draft_model_path: Path | None = None
     adapters: tuple[Adapter, ...] = ()
+    mmproj_path: Path | None = None
 
     @property
     def acting_adapters(self) -> tuple[Adapter, ...]:
