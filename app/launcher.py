@@ -21,6 +21,7 @@ from app.launch.first import find_first, show_first
 from app.launch.launcher import Launcher
 from app.launch.start import Options
 from app.launch.window import Window, show_webview
+from app.media.command import COMMAND
 from app.owner import HomeLock
 from app.paths import Paths
 from app.processor import why_too_old
@@ -35,6 +36,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     multiprocessing.freeze_support()
     give_streams()
     given = list(sys.argv[1:] if arguments is None else arguments)
+    if given[:1] == [COMMAND]:
+        from app.media.child import main as read_media
+
+        return read_media()
     if given[:1] == ["window"]:
         return show_webview(given[1])
     if given and given[0] != "launch":
