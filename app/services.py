@@ -32,6 +32,7 @@ from app.launch.start_facts import StartFacts
 from app.machine.this_machine import ThisMachine
 from app.memory import Memory, given_back, memory_of
 from app.models.local import LocalModel, find_model
+from app.models.mmproj import mmproj_beside
 from app.models.starter import starter_model
 from app.models.step_down import steps_down
 from app.paths import Paths
@@ -66,7 +67,8 @@ class Services:
     """Everything of one home. Owned by the event loop of the process that owns the home.
 
     `model` and `draft_model` override the saved choices: a path, a name of `models list`, or empty.
-    `adapters` (each a path or a name, and a scale) go before those that are saved for the model.
+    `adapters` (each a path or a name, and a scale) go before those that are saved for the model,
+    and the file `mmproj` before the multimodal part that lies beside it.
     In safe mode the model is held with little memory and no extras.
     """
 
@@ -77,6 +79,7 @@ class Services:
         draft_model: str = "",
         start_facts: StartFacts = AS_USUAL,
         adapters: Sequence[tuple[str, float]] = (),
+        mmproj: str = "",
     ) -> None:
         paths.create()
         self.start_facts = start_facts
@@ -85,6 +88,7 @@ class Services:
         self._wanted_model = model
         self._wanted_draft_model = draft_model
         self._wanted_adapters = tuple(adapters)
+        self._wanted_mmproj = mmproj
         self.url = ""
         """Where the app is reached; set before the page is built."""
         self._loading: asyncio.Future[ChatModel] | None = None
@@ -182,6 +186,19 @@ class Services:
         return tuple(
             Adapter(find_model(self.paths, self._settings, name), scale) for name, scale in named
         )
+
+    @property
+    def mmproj_path(self) -> Path | None:
+        """What the model reads pictures and sounds with; None: there is nothing.
+
+        Raises ModelNotFound.
+        """
+        if not self._wanted_mmproj:
+            return mmproj_beside(self.model_path)
+        path = Path(self._wanted_mmproj)
+        if not path.is_file():
+            raise ModelNotFound(f"There is no mmproj file at {path}: name another one.")
+        return path
 
     @property
     def is_starter_model(self) -> bool:
@@ -293,6 +310,7 @@ class Services:
             self.paths.kv if self._keeps_kv else None,
             self.draft_model_path,
             self.adapters,
+            self.mmproj_path,
         )
 
     @property
@@ -325,7 +343,7 @@ class Services:
 
         await asyncio.to_thread(check_chat_file, path)
         chosen = replace(self._settings, model="" if path == starter_model() else str(path))
-        return await self._load_instead(chosen, str(path), "")
+        return await self._load_instead(chosen, str(path), "", "")
 
     async def use_adapters(self, adapters: Sequence[Adapter]) -> str:
         """Let these, and no others, change the model that answers, from now on and at every start.
@@ -337,16 +355,16 @@ class Services:
         chosen = settings.with_adapters(path, adapters)
         # Raises InvalidParams for too many of them.
         chosen.engine_config(path)
-        return await self._load_instead(chosen, str(path), self._wanted_model)
+        return await self._load_instead(chosen, str(path), self._wanted_model, self._wanted_mmproj)
 
-    async def _load_instead(self, chosen: Settings, model: str, wanted: str) -> str:
+    async def _load_instead(self, chosen: Settings, model: str, wanted: str, mmproj: str) -> str:
         """Load `model` by `chosen` in the place of what is loaded, if something is, and keep that
-        choice; `wanted` is what is named by a command afterwards."""
-        before = self._wanted_model, self._wanted_adapters, self._settings
+        choice; `wanted` and `mmproj` are what is named by a command afterwards."""
+        before = self._wanted_model, self._wanted_adapters, self._settings, self._wanted_mmproj
         if self._loading is not None:
             self._check_quiet()
             # By its name, so that the starter does not take its place.
-            self._choose(model, (), chosen)
+            self._choose(model, (), chosen, mmproj)
             try:
                 await self.reload_model()
             except InglenookError as error:
@@ -354,14 +372,19 @@ class Services:
                 with suppress(InglenookError):
                     await self.reload_model()
                 raise ModelError(f"{error} {self.model_name} answers on.") from error
-        self._choose(wanted, (), chosen)
+        self._choose(wanted, (), chosen, mmproj)
         self.save_settings(chosen)
         return self.model_notice
 
     def _choose(
-        self, model: str, adapters: tuple[tuple[str, float], ...], settings: Settings
+        self,
+        model: str,
+        adapters: tuple[tuple[str, float], ...],
+        settings: Settings,
+        mmproj: str,
     ) -> None:
         self._wanted_model, self._wanted_adapters, self._settings = model, adapters, settings
+        self._wanted_mmproj = mmproj
         self.__dict__.pop("model_path", None)
 
     async def remove_model(self, model: LocalModel) -> None:

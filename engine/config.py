@@ -68,6 +68,12 @@ class EngineConfig:
         """What they take in memory, about."""
         return sum(each.num_bytes for each in self.acting_adapters)
 
+    @property
+    def beside_model_bytes(self) -> int:
+        """What the files that go with the model have, about what they take in memory."""
+        media = self.mmproj_path
+        return self.adapter_bytes + (media.stat().st_size if media and media.is_file() else 0)
+
     def __post_init__(self) -> None:
         for name, low in (
             ("context_tokens", MIN_CONTEXT_TOKENS),

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 
 from app.chat.ledger import TokenLedger
 from app.chat.message import Role
+from app.chat.senses import Senses
 from app.chat.template import ChatTemplate
 from app.chat.thinking import ThinkingSplitter
 from app.chat.turns import Turn, normalise
@@ -62,7 +63,11 @@ class ChatModel:
             await loop.run_in_executor(self.desk, self.ledger.encode, turns, now)
             for turns in following
         ]
-        return list(os.path.commonprefix(prompts))
+        shared = list(os.path.commonprefix(prompts))
+        # A prompt has to end with a token, and a picture has none.
+        while shared and shared[-1] < 0:
+            shared.pop()
+        return shared
 
     async def guidance(self, grammar: Grammar | None) -> Guidance | None:
         """How the engine keeps the next answer to a form. Raises GrammarError."""
@@ -108,4 +113,5 @@ def load_chat_model(config: EngineConfig) -> ChatModel:
     except BaseException:
         loaded.close()
         raise
-    return ChatModel(loaded, template, TokenLedger(loaded.tokenizer, template))
+    ledger = TokenLedger(loaded.tokenizer, template, senses=Senses.of(loaded))
+    return ChatModel(loaded, template, ledger)

@@ -9,6 +9,7 @@ from app.amounts import bytes_in_words, duration
 from app.commands.console import Console, write_json
 from app.commands.options import Options
 from app.models.local import find_model, model_facts
+from app.models.mmproj import mmproj_beside
 from app.models.quantizations import explained
 from app.models.starter import STARTER_NOTICE, starter_model
 from app.services import Services
@@ -59,6 +60,7 @@ async def show_list(services: Services, options: Options, console: Console) -> N
                 "base_model": each.look.base_model,
                 "quantization": each.look.quantization,
                 "problem": each.look.problem,
+                "mmproj": "" if each.model.mmproj is None else str(each.model.mmproj),
                 "fit": fit_as_json(each.fit),
             }
             for each in found
@@ -72,6 +74,8 @@ async def show_list(services: Services, options: Options, console: Console) -> N
             verdict = verdict_in_words(each.fit)
         elif not verdict:
             verdict = f"{adapter_in_words(each.look)}: `--lora {each.model.name}` uses it"
+        if each.model.mmproj is not None:
+            verdict += f". With {each.model.mmproj.name} it reads more than text"
         instead = library.instead(each)
         verdict += f". {instead}" if instead else ""
         console.write(
@@ -135,7 +139,8 @@ async def show_info(services: Services, options: Options, console: Console) -> N
     context = settings.context_tokens or DEFAULT_CONTEXT_TOKENS
     is_in_use = not options.text or path == services.model_path
     adapters = services.adapters if is_in_use else settings.adapters_of(path)
-    facts = await asyncio.to_thread(model_facts, path, context, settings.kv_type, adapters)
+    mmproj = services.mmproj_path if is_in_use else mmproj_beside(path)
+    facts = await asyncio.to_thread(model_facts, path, context, settings.kv_type, adapters, mmproj)
     fit = library.fit_of(path, look)
     if options.json:
         write_json(console, facts.as_json() | {"fit": fit_as_json(fit)})
@@ -156,6 +161,9 @@ async def show_info(services: Services, options: Options, console: Console) -> N
     for adapter in adapters:
         size = bytes_in_words(adapter.num_bytes)
         console.write(f"  adapter         {adapter.path} at {adapter.scale:g}, {size}\n")
+    if facts.mmproj:
+        told = facts.media_refusal or f"reads {' and '.join(facts.reads) or 'nothing more'}"
+        console.write(f"  mmproj          {facts.mmproj}: {told}\n")
     if fit is not None:
         console.write(f"  here            {verdict_in_words(fit)}\n")
     if path == starter_model():

@@ -15,6 +15,7 @@ from app.models.fit import Fit, Room, Verdict, fit, fitting_context, largest_fit
 from app.models.hub import FoundRepo, Hub, Offer, chosen_offer
 from app.models.local import LocalModel, find_model, list_models, num_bytes_of
 from app.models.look import Look, Looks
+from app.models.mmproj import own_mmproj
 from app.models.outside import Outside
 from app.models.pace import Pace, PaceBook
 from app.models.part_file import check_room
@@ -229,7 +230,7 @@ class ModelLibrary:
         if model.is_ours:
             try:
                 # Without its first part the model is gone for everybody.
-                for part in parts_of(model.path):
+                for part in (*parts_of(model.path), own_mmproj(model.path)):
                     part.unlink(missing_ok=True)
             except OSError as error:
                 raise HomeError(

@@ -7,6 +7,7 @@ from typing import Any
 
 from app.models.adapters import adapters_as_json
 from app.models.elsewhere import find_elsewhere
+from app.models.mmproj import is_mmproj, mmproj_beside
 from app.models.shelf import Shelf
 from app.models.starter import starter_model
 from app.paths import Paths
@@ -14,7 +15,7 @@ from app.settings import Settings
 from engine.adapter import Adapter
 from engine.backends.llama_cpp.split_file import is_later_part, model_name, parts_of
 from engine.config import MIN_CONTEXT_TOKENS, EngineConfig
-from engine.errors import ModelNotFound
+from engine.errors import ModelError, ModelNotFound
 
 STARTER = "starter"
 BROUGHT, FOLDER, ADDED = "downloaded", "models folder", "added"
@@ -31,6 +32,8 @@ class LocalModel:
     is_starter: bool
     is_chosen: bool
     source: str
+    mmproj: Path | None = None
+    """The multimodal part beside it."""
 
     @property
     def is_ours(self) -> bool:
@@ -55,6 +58,11 @@ class ModelFacts:
     kv_bytes_per_token: int
     memory_bytes: int
     adapters: tuple[Adapter, ...] = ()
+    mmproj: str = ""
+    reads: tuple[str, ...] = ()
+    """What else than text: "images", "audio"."""
+    media_refusal: str = ""
+    """Why the multimodal part that is there cannot be used, as far as its header tells."""
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self) | {"adapters": adapters_as_json(self.adapters)}
@@ -67,7 +75,8 @@ def known_models(paths: Paths) -> list[tuple[str, Path, str]]:
     starter = starter_model()
     found = [] if starter is None else [(STARTER, starter, STARTER)]
     for path in sorted(paths.models.glob("*.gguf")):
-        if not is_later_part(path):
+        # A multimodal part is told of with its model.
+        if not (is_later_part(path) or is_mmproj(path)):
             found.append((model_name(path), path, BROUGHT if path.name in brought else FOLDER))
     found += [(model_name(path), path, ADDED) for path in shelf.added()]
     found += [(each.name, each.path, each.program) for each in find_elsewhere()]
@@ -94,7 +103,15 @@ def list_models(paths: Paths, settings: Settings) -> list[LocalModel]:
     if chosen is not None and chosen not in [path for _, path, _ in known]:
         known.append((model_name(chosen), chosen, ADDED))
     return [
-        LocalModel(name, path, num_bytes_of(path), path == starter, path == chosen, source)
+        LocalModel(
+            name,
+            path,
+            num_bytes_of(path),
+            path == starter,
+            path == chosen,
+            source,
+            mmproj_beside(path),
+        )
         for name, path, source in known
     ]
 
@@ -132,10 +149,14 @@ def num_bytes_of(path: Path) -> int:
 
 
 def model_facts(
-    path: Path, context_tokens: int, kv_type: str = "auto", adapters: tuple[Adapter, ...] = ()
+    path: Path,
+    context_tokens: int,
+    kv_type: str = "auto",
+    adapters: tuple[Adapter, ...] = (),
+    mmproj: Path | None = None,
 ) -> ModelFacts:
     """Read the facts without loading the weights; `memory_bytes` is for a context of so many
-    tokens, or of all that the model was trained for, and counts `adapters`."""
+    tokens, or of all that the model was trained for, and counts `adapters` and `mmproj`."""
     # Reading the vocabulary needs the library, which other commands should not wait for.
     from engine.backends.llama_cpp.model import LlamaModel
 
@@ -144,11 +165,16 @@ def model_facts(
         info = model.info(model.kv_shape.choose(kv_type))
         num_cells = max(MIN_CONTEXT_TOKENS, min(info.trained_context, context_tokens))
         config = EngineConfig(
-            model_path=path, context_tokens=num_cells, kv_type=kv_type, adapters=adapters
+            model_path=path,
+            context_tokens=num_cells,
+            kv_type=kv_type,
+            adapters=adapters,
+            mmproj_path=mmproj,
         )
         needed = model.shape.memory_bytes(config)
     finally:
         model.close()
+    reads, refusal = _reads(mmproj)
     return ModelFacts(
         name=info.name,
         path=str(path),
@@ -159,7 +185,24 @@ def model_facts(
         kv_bytes_per_token=info.kv_bytes_per_token,
         memory_bytes=needed,
         adapters=adapters,
+        mmproj="" if mmproj is None else str(mmproj),
+        reads=reads,
+        media_refusal=refusal,
     )
+
+
+def _reads(mmproj: Path | None) -> tuple[tuple[str, ...], str]:
+    """What a multimodal part makes readable, or why it does not."""
+    if mmproj is None:
+        return (), ""
+    from engine.backends.llama_cpp.mmproj_file import read_mmproj
+
+    try:
+        shape = read_mmproj(mmproj)
+    except ModelError as error:
+        return (), str(error)
+    kinds = {"images": shape.has_vision, "audio": shape.has_audio}
+    return tuple(kind for kind, has in kinds.items() if has), ""
 
 
 def _resolved(path: Path) -> Path:

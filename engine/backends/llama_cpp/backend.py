@@ -2,13 +2,11 @@
 
 import logging
 from dataclasses import replace
-from pathlib import Path
 
 from engine.backends.llama_cpp.adapter import LlamaAdapter
 from engine.backends.llama_cpp.context import LlamaContext
 from engine.backends.llama_cpp.media_reader import MediaReader
 from engine.backends.llama_cpp.memory_need import check_model
-from engine.backends.llama_cpp.mmproj_file import read_mmproj
 from engine.backends.llama_cpp.model import LlamaModel
 from engine.backends.llama_cpp.model_shape import num_cells_of
 from engine.backends.llama_cpp.runner import LlamaRunner
@@ -29,7 +27,6 @@ class LlamaBackend:
 
         A multimodal part that cannot be used leaves a model that reads text: `info` says why.
         """
-        beside_bytes += media_bytes(config.mmproj_path)
         self._model = LlamaModel(
             config.model_path, check=lambda shape: check_model(shape, config, beside_bytes)
         )
@@ -38,6 +35,7 @@ class LlamaBackend:
             # Before the context is made, which has room for what it finds.
             adapters = [LlamaAdapter(each, self._model) for each in config.acting_adapters]
             kv_type = self._model.kv_shape.choose(config.kv_type)
+            self.media, refusal = self._open_media(config)
             self.kv_memory = LlamaContext(
                 self._model,
                 num_cells=num_cells_of(config, trained),
@@ -47,7 +45,6 @@ class LlamaBackend:
                 beside_bytes=beside_bytes,
                 adapters=adapters,
             )
-            self.media, refusal = self._open_media(config)
         except BaseException:
             self._model.close()
             raise
@@ -92,16 +89,6 @@ class LlamaBackend:
             self.media.close()
         self.kv_memory.close()
         self._model.close()
-
-
-def media_bytes(path: Path | None) -> int:
-    """What a multimodal part takes in memory; nothing where it cannot be used."""
-    if path is None:
-        return 0
-    try:
-        return read_mmproj(path).memory_bytes
-    except ModelError:
-        return 0
 
 
 def draft_bytes(config: EngineConfig) -> int:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from engine.backends.llama_cpp.gguf_file import REMEDY, check_file
 from engine.backends.llama_cpp.gguf_header import BrokenHeader, GGUFHeader, read_header
-from engine.errors import ModelDamaged, ModelUnsupported
+from engine.errors import ModelDamaged, ModelError, ModelUnsupported
 
 ARCHITECTURE = "clip"
 # Whisper's encoders, which nearly all models for sounds have, see 30 seconds at once.
@@ -55,6 +55,16 @@ def read_mmproj(path: Path) -> MmprojShape:
         has_vision="vision" in kinds,
         has_audio="audio" in kinds,
     )
+
+
+def mmproj_bytes(path: Path | None) -> int:
+    """What it takes in memory; nothing where there is none, or it cannot be used."""
+    if path is None:
+        return 0
+    try:
+        return read_mmproj(path).memory_bytes
+    except ModelError:
+        return 0
 
 
 def _work_bytes(header: GGUFHeader, kind: str) -> int:
