@@ -23,6 +23,7 @@ from app.chat.forms import Forms
 from app.chat.idle import IdleWork
 from app.chat.jobs import Jobs
 from app.chat.prospect import Prospects
+from app.chat.senses import TEXT_ALONE, Senses, check_readable
 from app.chat.session import ChatSession
 from app.chat.sight import Sights
 from app.history.conversations import Conversations
@@ -30,6 +31,7 @@ from app.history.database import Database
 from app.history.programs import Programs
 from app.launch.start_facts import StartFacts
 from app.machine.this_machine import ThisMachine
+from app.media.pending import Pending
 from app.memory import Memory, given_back, memory_of
 from app.models.local import LocalModel, find_model
 from app.models.mmproj import mmproj_beside
@@ -50,6 +52,7 @@ from engine.errors import (
     OutOfMemory,
     UsageError,
 )
+from engine.media import MediaKind
 
 if TYPE_CHECKING:
     from app.cuda.installation import Installation
@@ -140,6 +143,21 @@ class Services:
     @cached_property
     def presets(self) -> Presets:
         return Presets(self.paths.presets, self._recommended)
+
+    @cached_property
+    def pending(self) -> Pending:
+        """Pictures and sounds that were added to messages which are not sent yet."""
+        return Pending()
+
+    @property
+    def senses(self) -> Senses:
+        """What the loaded model reads beside text; nothing as long as there is none."""
+        model = self.loaded_model
+        return TEXT_ALONE if model is None else Senses.of(model.loaded)
+
+    async def check_readable(self, kind: MediaKind) -> None:
+        """Raises UsageError with the remedy where the model cannot read this."""
+        check_readable((await self.chat_model()).loaded.info, [kind])
 
     def _recommended(self) -> Mapping[str, str]:
         model = self.loaded_model

@@ -17,6 +17,7 @@ from engine.config import EngineConfig
 from engine.guided.answer import Guidance
 from engine.guided.grammar import Grammar
 from engine.loading import LoadedModel, load
+from engine.media import Media
 from engine.tokenizer import THINKING_TAGS
 
 # Two beginnings of a message that share nothing: what their prompts share stands before it.
@@ -68,6 +69,10 @@ class ChatModel:
         while shared and shared[-1] < 0:
             shared.pop()
         return shared
+
+    def num_media_tokens(self, media: Sequence[Media]) -> int:
+        """How much of the context these take, as far as this model can read them."""
+        return self.ledger.num_media_tokens(media)
 
     async def guidance(self, grammar: Grammar | None) -> Guidance | None:
         """How the engine keeps the next answer to a form. Raises GrammarError."""

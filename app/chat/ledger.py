@@ -91,6 +91,12 @@ class TokenLedger:
         content = "\n\n".join(text for text in (words, turn.content) if text)
         return replace(turn, media=tuple(media), content=content)
 
+    def num_media_tokens(self, media: Iterable[Media]) -> int:
+        """Of those that this model can read. Any thread may ask."""
+        ids_of = self._senses.ids_of
+        readable = [each for each in media if self._senses.can_read(each.kind)]
+        return sum(len(ids_of(each)) for each in readable) if ids_of is not None else 0
+
     def encode_marks(self, texts: Iterable[str]) -> list[int]:
         """Ids of texts as a template would write them: what is a control token becomes one."""
         controls = self._tokenizer.control_tokens

@@ -16,6 +16,7 @@ from starlette.types import ASGIApp
 from app.ui.room import Services
 from app.web import environment
 from app.web.answers import answers_router
+from app.web.attachments import attachments_router
 from app.web.guard import Guard, local_hosts
 from app.web.likelihoods import likelihoods_router
 from app.web.models import models_router
@@ -37,14 +38,17 @@ def build(services: Services, port: int, cache: Path, routers: Sequence[APIRoute
     instance = secrets.token_hex(8)
 
     @app.get("/_app/state")
-    async def state() -> dict[str, str]:
-        """Whether the app is there, and whether it is still the same one."""
-        return {"instance": instance}
+    async def state() -> dict[str, str | bool]:
+        """Whether the app is there, whether it is still the same one, and what can be shown to its
+        model."""
+        senses = services.senses
+        return {"instance": instance, "sees": senses.sees, "hears": senses.hears}
 
     own = (
         answers_router(services.conversations),
         presets_router(services.presets),
         models_router(services),
+        attachments_router(services),
         likelihoods_router(services.conversations, lambda: services.model_name),
     )
     for router in (*own, *routers):

@@ -91,10 +91,11 @@ class MediaReader:
         else:
             # The content may have come from elsewhere this time.
             known = _Known(media, known.chunks, known.token_ids)
-            del self._known[media.digest]
+            # Two threads may be here at once, so nothing may depend on its being there still.
+            self._known.pop(media.digest, None)
         self._known[media.digest] = known
-        while len(self._known) > MOST_KNOWN:
-            self._unlearn(next(iter(self._known)))
+        for digest in list(self._known)[:-MOST_KNOWN]:
+            self._unlearn(digest)
         return known.token_ids
 
     def spans_in(self, token_ids: Sequence[int]) -> tuple[MediaSpan, ...]:
@@ -199,10 +200,11 @@ class MediaReader:
         return _Known(media, chunks, tuple(token_ids))
 
     def _unlearn(self, digest: bytes) -> None:
-        known = self._known.pop(digest)
-        for number, chunk in enumerate(known.chunks):
+        known = self._known.pop(digest, None)
+        for number, chunk in enumerate(known.chunks if known is not None else ()):
             if not chunk.is_text:
-                del self._by_first_id[media_ids(digest, number, chunk.num_tokens)[0]]
+                first = media_ids(digest, number, chunk.num_tokens)[0]
+                self._by_first_id.pop(first, None)
 
     def _fits(self, media: Media) -> bool:
         """Whether each chunk that is computed whole fits into one step."""
