@@ -19,7 +19,6 @@ from tests.engine.backends.llama_cpp.seeing import Watched
 from tests.engine.backends.llama_cpp.tiny_mmproj import write_tiny_mmproj
 from tests.engine.backends.llama_cpp.tiny_model import write_tiny_model
 
-
 SHORT = {"temperature": 0.0, "max_tokens": 8}
 
 

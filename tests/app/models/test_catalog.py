@@ -1,5 +1,7 @@
 """The catalogue: entries whole and free for any use, whose measures agree with each other."""
 
+from dataclasses import replace
+
 import pytest
 
 from app.models.catalog import PERMISSIVE, CatalogModel, catalog, in_catalog, weight_type
@@ -55,3 +57,14 @@ def test_the_usual_quantisations_are_explained() -> None:
     wanted = {"Q4_K_M", "Q5_K_M", "Q6_K", "Q8_0", "Q4_0", "IQ4_XS", "Q3_K_M", "Q2_K", "F16", "BF16"}
     assert wanted <= set(EXPLAINED)
     assert not [text for text in EXPLAINED.values() if "\n" in text or len(text) > 90]
+
+
+def test_what_a_model_sees_by_is_downloaded_and_held_and_not_read_for_each_token() -> None:
+    model = in_catalog("smolvlm-500m")
+    assert model is not None and model.mmproj > 0
+    blind = replace(model, mmproj=0.0)
+    for name in model.sizes:
+        more = round(model.mmproj * 1e9)
+        assert model.num_bytes(name) == blind.num_bytes(name) + more
+        assert model.shape(name).num_bytes == blind.shape(name).num_bytes + more
+        assert model.shape(name).read_bytes == blind.shape(name).read_bytes
