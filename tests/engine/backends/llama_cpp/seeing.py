@@ -15,15 +15,18 @@ from engine.media import SAMPLE_RATE, Media, MediaKind
 from tests.engine.backends.llama_cpp.tiny_mmproj import write_tiny_mmproj
 from tests.engine.backends.llama_cpp.tiny_model import write_tiny_model
 
-PAIRS = {"mlp": "llama", "gemma3": "gemma3", "ultravox": "llama"}
+PAIRS = {"mlp": "llama", "gemma3": "gemma3", "idefics3": "llama", "ultravox": "llama"}
 """The text model beside each projector."""
+MARKS = ("\n\n", "<fake_token_around_image>", "<global-img>")
+"""What stands around the tiles of `idefics3`."""
 
 
 def seeing_config(folder: Path, projector: str, **changes: Any) -> EngineConfig:
-    model = folder / f"{PAIRS[projector]}.gguf"
+    marks = MARKS if projector == "idefics3" else ()
+    model = folder / f"{PAIRS[projector]}-{len(marks)}.gguf"
     mmproj = folder / f"mmproj-{projector}.gguf"
     if not model.exists():
-        write_tiny_model(model, PAIRS[projector])
+        write_tiny_model(model, PAIRS[projector], marks=marks)
     if not mmproj.exists():
         write_tiny_mmproj(mmproj, projector)
     settings: dict[str, Any] = {

@@ -33,7 +33,7 @@ REPRODUCIBLE = RequestOptions(
     belonging=Belonging(owner="chat", is_durable=True), is_reproducible=True
 )
 DURABLE = RequestOptions(belonging=Belonging(owner="chat", is_durable=True))
-EYES = ("mlp", "gemma3")
+EYES = ("mlp", "gemma3", "idefics3")
 
 
 class Seeing(ModelRun):
@@ -221,8 +221,28 @@ def test_a_prompt_with_an_unknown_or_a_torn_picture_is_refused(seeing: Seeing) -
         seeing.engine.spans_in([*prompt[: place + 3], 5])
     with pytest.raises(UsageError, match="not at hand"):
         seeing.engine.spans_in([*prompt[:place], -12345, 5])
+    last = max(index for index, each in enumerate(prompt) if each < 0)
     with pytest.raises(UsageError, match="end with text"):
-        seeing.engine.spans_in(prompt[: place + (64 if len(prompt) > 80 else 16)])
+        seeing.engine.spans_in(prompt[: last + 1])
+
+
+def test_a_picture_in_tiles_is_several_runs_of_places(tmp_path: Path) -> None:
+    run = Seeing(seeing_config(tmp_path, "idefics3"))
+    prompt = prompt_about(run.backend, (picture(width=120, height=60),))
+    spans = run.engine.spans_in(prompt)
+    # The whole, and each of the tiles.
+    assert len(spans) > 2 and {span.num_tokens for span in spans} == {16}
+    assert len({prompt[span.start] for span in spans}) == len(spans)
+    run.engine.close()
+
+
+def test_marks_that_the_model_does_not_have_are_refused(tmp_path: Path) -> None:
+    config = seeing_config(tmp_path, "mlp")
+    mmproj = write_tiny_mmproj(tmp_path / "mmproj-tiles.gguf", "idefics3")
+    run = Seeing(replace(config, mmproj_path=mmproj))
+    with pytest.raises(UsageError, match="words around a picture that this model does not have"):
+        run.ask((picture(),))
+    run.engine.close()
 
 
 def test_a_part_of_another_model_leaves_one_that_reads_text(tmp_path: Path) -> None:

@@ -20,7 +20,8 @@ AUDIO_PLACES = 1500
 
 def write_tiny_mmproj(path: Path, projector: str = "gemma3", width: int = WIDTH) -> Path:
     """`gemma3` (16 tokens a picture, which look at one another), `mlp` (64, each sees those before
-    it), `ultravox` (sounds). `width`: of the text model."""
+    it), `idefics3` (16 for each of several tiles, with marks between), `ultravox` (sounds).
+    `width`: of the text model."""
     writer = gguf.GGUFWriter(path, "clip")
     writer.add_name(f"tiny {projector}")
     if projector == "ultravox":
@@ -52,6 +53,10 @@ def _add_vision(writer: gguf.GGUFWriter, projector: str, width: int) -> None:
         writer.add_uint32("clip.vision.projector.scale_factor", 2)
         _add(writer, "mm.input_projection.weight", EYE_WIDTH, width)
         _add_ones(writer, "mm.soft_emb_norm.weight", EYE_WIDTH)
+    elif projector == "idefics3":
+        writer.add_uint32("clip.vision.projector.scale_factor", 2)
+        writer.add_uint32("clip.vision.preproc_image_size", 2 * IMAGE_SIDE)
+        _add(writer, "mm.model.fc.weight", width, 4 * EYE_WIDTH)
     else:
         _add(writer, "mm.0.weight", width, EYE_WIDTH)
         _add(writer, "mm.0.bias", width)
