@@ -65,6 +65,14 @@ async def test_an_answer_about_a_picture(services: Services, red: str) -> None:
     assert again["usage"]["prompt_tokens_details"]["cached_tokens"] >= 64
 
 
+async def test_a_beam_search_about_a_picture(services: Services, red: str) -> None:
+    parsed = ["generate", "What is this?", "--image", red, "--n-beams", "2", "--max-tokens", "4"]
+    console = Recorder()
+    options = options_of(make_parser().parse_args([*parsed, "--json"]))
+    await carry_out(services, options, console)
+    assert console.json()["timings"]["finish"] == "beams"
+
+
 async def test_what_cannot_be_read_is_said_in_one_sentence(
     services: Services, red: str, tmp_path: Path
 ) -> None:

@@ -81,3 +81,16 @@ async def test_what_came_with_a_model_goes_with_it(paths: Paths) -> None:
     library.shelf.note_brought(Brought(model.name))
     library.remove(library.find("tiny-Q8_0"))
     assert not model.exists() and not mmproj.exists()
+
+
+async def test_a_folder_with_both_is_one_model_and_both_are_copied(
+    paths: Paths, tmp_path: Path
+) -> None:
+    folder = tmp_path / "tiny"
+    folder.mkdir()
+    write_tiny_model(folder / "tiny-Q8_0.gguf")
+    write_tiny_mmproj(folder / "mmproj-F16.gguf", "mlp")
+    added = ModelLibrary(paths, Settings).add(folder, is_copied=True)
+    assert added.path == paths.models / "tiny-Q8_0.gguf"
+    assert added.mmproj == own_mmproj(added.path)
+    assert added.mmproj.read_bytes() == (folder / "mmproj-F16.gguf").read_bytes()

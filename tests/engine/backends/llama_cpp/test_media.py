@@ -200,6 +200,24 @@ def test_a_request_that_is_stopped_leaves_while_its_picture_is_looked_at(seeing:
     assert time.perf_counter() - began < 0.4
 
 
+def test_a_step_that_is_broken_off_in_a_picture_is_computed_again(seeing: Seeing) -> None:
+    number = seeing.ask((picture(),), "What is this?", LOGITS)
+    place = first_media_id(prompt_about(seeing.backend, (picture(),)))
+    (request,) = [each.request for each in seeing.engine._generations.values()]
+    seeing.engine.step()
+    while not seeing.backend.media.is_ready(request.spans[0]):
+        time.sleep(0.002)
+    assert request.num_computed_tokens == place
+    seeing.backend.model_runner.abort_step()
+    assert seeing.engine.step() == []
+    assert request.num_computed_tokens == place
+    seeing.engine.check()
+    seeing.finish()
+    last = seeing.last[number]
+    assert isinstance(last, RequestOutput) and last.logits is not None
+    np.testing.assert_allclose(last.logits, seeing.logits(picture()), atol=0.02)
+
+
 def test_a_picture_that_cannot_be_had_ends_its_request_alone(seeing: Seeing) -> None:
     def load() -> bytes:
         raise EngineError("The picture is gone.")
