@@ -30,6 +30,9 @@ def mmproj_beside(model: Path) -> Path | None:
     The one with our name; else one that is called as the model is, its quantisation aside; else
     one without a name in a folder of this model alone.
     """
+    if not model.name:
+        # Choices that are for no model in particular.
+        return None
     own = own_mmproj(model)
     if own.is_file():
         return own

@@ -42,6 +42,7 @@ def test_the_part_of_a_model_is_found_beside_it(
 
 def test_a_model_in_a_folder_that_is_gone_has_none(tmp_path: Path) -> None:
     assert mmproj_beside(tmp_path / "gone" / "m.gguf") is None
+    assert mmproj_beside(Path()) is None
 
 
 def test_it_is_told_of_with_its_model_and_counted(paths: Paths) -> None:
