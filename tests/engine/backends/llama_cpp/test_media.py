@@ -27,6 +27,7 @@ from tests.engine.backends.llama_cpp.seeing import (
     sound,
 )
 from tests.engine.backends.llama_cpp.tiny_mmproj import write_tiny_mmproj
+from tests.engine.backends.llama_cpp.tiny_model import write_tiny_model
 
 LOGITS = RequestOptions(shows_logits=True)
 REPRODUCIBLE = RequestOptions(
@@ -276,6 +277,17 @@ def test_a_part_of_another_model_leaves_one_that_reads_text(tmp_path: Path) -> N
             run.engine.spans_in([5, -3, 5])
         assert len(run.answer(run.encode("Hello"))) == 16
         run.engine.close()
+
+
+def test_a_model_that_counts_places_in_rows_and_columns_reads_text(tmp_path: Path) -> None:
+    model = write_tiny_model(tmp_path / "qwen.gguf", "qwen2vl")
+    config = replace(seeing_config(tmp_path, "mlp"), model_path=model)
+    backend = LlamaBackend(config)
+    assert backend.media is None
+    assert backend.info.media_refusal.startswith("qwen.gguf counts the places of a picture in rows")
+    run = ModelRun(backend, config)
+    assert len(run.answer(run.encode("Hello"))) == 16
+    run.engine.close()
 
 
 def test_a_model_that_only_hears_says_so_of_a_picture(tmp_path: Path) -> None:

@@ -21,7 +21,8 @@ def write_tiny_model(
     marks: Sequence[str] = (),
 ) -> Path:
     """`llama`, `gemma3` (its window slides over 32 tokens), `mamba` (recurrent), `jamba` (a
-    recurrent layer and one that attends), `lfm2` (that and a window), or any name. `sampling` is
+    recurrent layer and one that attends), `lfm2` (that and a window), `qwen2vl` (it counts places
+    in rows and columns), or any name. `sampling` is
     what the file recommends, `marks` are more control tokens."""
     writer = gguf.GGUFWriter(path, architecture)
     writer.add_name(f"tiny {architecture}")
@@ -38,6 +39,7 @@ def write_tiny_model(
     last_norm = "token_embd_norm" if architecture == "lfm2" else "output_norm"
     _add_ones(writer, f"{last_norm}.weight", WIDTH)
     layers = {"gemma3": _add_gemma3, "mamba": _add_mamba, "jamba": _add_jamba, "lfm2": _add_lfm2}
+    layers["qwen2vl"] = _add_qwen2vl
     layers.get(architecture, _add_llama)(writer)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
@@ -66,6 +68,16 @@ def _add_llama(writer: gguf.GGUFWriter) -> None:
     _add_attention_facts(writer)
     for layer in range(LAYERS):
         _add_attention(writer, f"blk.{layer}")
+
+
+def _add_qwen2vl(writer: gguf.GGUFWriter) -> None:
+    _add_attention_facts(writer)
+    writer.add_rope_dimension_sections([8, 4, 4, 0])
+    for layer in range(LAYERS):
+        block = f"blk.{layer}"
+        _add_attention(writer, block)
+        for name in ("attn_q", "attn_k", "attn_v"):
+            _add(writer, f"{block}.{name}.bias", WIDTH)
 
 
 def _add_gemma3(writer: gguf.GGUFWriter) -> None:
