@@ -14,7 +14,7 @@ from app.commands import quantize
 from app.commands.arguments import make_parser
 from app.commands.carry_out import COMMANDS, carry_out
 from app.commands.console import Terminal, shown
-from app.commands.given import adapters_of, options_of
+from app.commands.given import absolute, adapters_of, options_of
 from app.commands.options import Options
 from app.commands.parser import Parser
 from app.commands.relay import relay
@@ -81,6 +81,7 @@ def run_app(parsed: argparse.Namespace) -> int:
         model=parsed.model,
         draft_model=parsed.draft_model,
         adapters=adapters_of(parsed.adapters),
+        mmproj=str(absolute(parsed.mmproj)) if parsed.mmproj else "",
         opens_browser=not parsed.no_open,
         is_safe=parsed.safe,
     )
@@ -107,7 +108,13 @@ def run_command(options: Options) -> int:
 
 
 async def run_here(paths: Paths, options: Options, console: Terminal) -> int:
-    services = Services(paths, options.model, options.draft_model, adapters=options.adapters)
+    services = Services(
+        paths,
+        options.model,
+        options.draft_model,
+        adapters=options.adapters,
+        mmproj=options.mmproj,
+    )
     try:
         await carry_out(services, options, console)
     finally:

@@ -21,6 +21,7 @@ from app.launch.first import find_first, show_first
 from app.launch.launcher import Launcher
 from app.launch.start import Options
 from app.launch.window import Window, show_webview
+from app.media.command import COMMAND
 from app.models.adapters import divided
 from app.owner import HomeLock
 from app.paths import Paths
@@ -36,6 +37,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     multiprocessing.freeze_support()
     give_streams()
     given = list(sys.argv[1:] if arguments is None else arguments)
+    if given[:1] == [COMMAND]:
+        from app.media.child import main as read_media
+
+        return read_media()
     if given[:1] == ["window"]:
         return show_webview(given[1])
     if given and given[0] != "launch":
@@ -58,6 +63,7 @@ def launch(arguments: Sequence[str] = (), command: Sequence[str] = ()) -> int:
         model=parsed.model,
         draft_model=parsed.draft_model,
         adapters=tuple(parsed.adapters),
+        mmproj=parsed.mmproj,
         command=tuple(command),
     )
     try:
@@ -100,6 +106,7 @@ def make_parser() -> Parser:
     parser.add_argument(
         "--lora", dest="adapters", action="append", default=[], metavar="FILE[:SCALE]"
     )
+    parser.add_argument("--mmproj", default="", metavar="FILE", help="what the model sees by")
     parser.add_argument("--safe", action="store_true", help="little memory and no extras")
     return parser
 

@@ -76,7 +76,7 @@ def memory_of(loaded: LoadedModel, config: EngineConfig) -> Memory:
     return Memory(
         model=info.name,
         config=config,
-        num_bytes=info.num_bytes + config.adapter_bytes,
+        num_bytes=info.num_bytes + config.beside_model_bytes,
         trained_context=info.trained_context,
         kv_bytes_per_token=info.kv_bytes_per_token,
         max_request_tokens=loaded.engine.max_request_tokens,

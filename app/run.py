@@ -44,13 +44,14 @@ class Run:
     model: str = ""
     draft_model: str = ""
     adapters: tuple[tuple[str, float], ...] = ()
+    mmproj: str = ""
     opens_browser: bool = True
     is_safe: bool = False
     link: Link | None = None
 
     @property
     def names_models(self) -> bool:
-        return bool(self.model or self.draft_model or self.adapters)
+        return bool(self.model or self.draft_model or self.adapters or self.mmproj)
 
 
 def run(asked: Run) -> int:
@@ -139,7 +140,7 @@ async def serve_app(
         crash="" if link is None else link.orders.crash,
         note="" if link is None else link.orders.note,
     )
-    services = Services(paths, asked.model, asked.draft_model, facts, asked.adapters)
+    services = Services(paths, asked.model, asked.draft_model, facts, asked.adapters, asked.mmproj)
     watch = None if link is None else Watch(services, link)
     watching: asyncio.Task[None] | None = None
     try:

@@ -16,7 +16,7 @@ NO_GRAPHICS_CARD = {
 }
 WORDS = (
     f"Safe mode: a context of at most {CONTEXT_TOKENS:,} tokens, no graphics card, no adapters,"
-    " nothing guessed ahead, nothing from the disk."
+    " no pictures, nothing guessed ahead, nothing from the disk."
 )
 
 
@@ -36,6 +36,7 @@ def safe_config(config: EngineConfig) -> EngineConfig:
         read_forced=False,
         draft_model_path=None,
         adapters=(),
+        mmproj_path=None,
     )
 
 

@@ -11,6 +11,7 @@ import re
 import tempfile
 import urllib.request
 from collections.abc import Awaitable, Callable
+from struct import pack
 
 from app.amounts import counted
 from app.machine.check import Check, Failed
@@ -21,12 +22,16 @@ from app.services import Services
 from app.version import VERSION
 from engine.errors import InglenookError
 from engine.guided.grammar import Grammar, GrammarKind
+from engine.media import MediaKind
 from grammars.catalog import ready_forms
 
 PACKAGES = ("app", "engine", "grammars", "kernels")
 # Parts that a machine without a graphics card does without.
 OPTIONAL = {"torch", "triton", "transformers"}
-NAMES = ("modules", "starter", "engine", "forms", "page", "answer")
+NAMES = ("modules", "starter", "engine", "pictures", "forms", "page", "answer")
+# Two white pixels, in the simplest form there is.
+PICTURE = b"BM" + pack("<IIIIiiHHIIiiII", 62, 0, 54, 40, 2, 1, 1, 24, 0, 8, 0, 0, 0, 0)
+PICTURE += bytes([255] * 6 + [0] * 2)
 REMEDY = "install Inglenook again"
 
 
@@ -71,7 +76,8 @@ class Parts:
         self._services = services
 
     def all(self) -> list[tuple[str, Callable[[], Awaitable[str]]]]:
-        looks = (self.modules, self.starter, self.engine, self.forms, self.page, self.answer)
+        quick = (self.modules, self.starter, self.engine, self.pictures)
+        looks = (*quick, self.forms, self.page, self.answer)
         return list(zip(NAMES, looks, strict=True))
 
     async def modules(self) -> str:
@@ -101,6 +107,16 @@ class Parts:
 
         version, _, features = build_name()
         return f"llama.cpp {version} for {processor_kind() or 'this processor'}: {features.strip()}"
+
+    async def pictures(self) -> str:
+        from app.media.attachment import attachment_of
+        from engine.backends.llama_cpp.mtmd import is_built
+
+        read = await asyncio.to_thread(attachment_of, PICTURE, MediaKind.IMAGE, "a picture")
+        if (read.width, read.height) != (2, 1) or len(read.media.load()) != 6:
+            raise Failed("a picture was not read as it is", REMEDY)
+        words = "are read by a process of their own"
+        return words if is_built() else f"{words}; the engine was built without looking at them"
 
     async def forms(self) -> str:
         forms = ready_forms()

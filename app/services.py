@@ -23,6 +23,7 @@ from app.chat.forms import Forms
 from app.chat.idle import IdleWork
 from app.chat.jobs import Jobs
 from app.chat.prospect import Prospects
+from app.chat.senses import TEXT_ALONE, Senses, check_readable
 from app.chat.session import ChatSession
 from app.chat.sight import Sights
 from app.history.conversations import Conversations
@@ -30,6 +31,7 @@ from app.history.database import Database
 from app.history.programs import Programs
 from app.launch.start_facts import StartFacts
 from app.machine.this_machine import ThisMachine
+from app.media.pending import Pending
 from app.memory import Memory, given_back
 from app.models.choice import ModelChoice
 from app.models.holder import ModelHolder
@@ -47,6 +49,7 @@ from engine.errors import (
     ModelNotFound,
     UsageError,
 )
+from engine.media import MediaKind
 
 if TYPE_CHECKING:
     from app.cuda.installation import Installation
@@ -64,7 +67,8 @@ class Services:
     """Everything of one home. Owned by the event loop of the process that owns the home.
 
     `model` and `draft_model` override the saved choices: a path, a name of `models list`, or empty.
-    `adapters` (each a path or a name, and a scale) go before those that are saved for the model.
+    `adapters` (each a path or a name, and a scale) go before those that are saved for the model,
+    and the file `mmproj` before the multimodal part that lies beside it.
     In safe mode the model is held with little memory and no extras.
     """
 
@@ -75,6 +79,7 @@ class Services:
         draft_model: str = "",
         start_facts: StartFacts = AS_USUAL,
         adapters: Sequence[tuple[str, float]] = (),
+        mmproj: str = "",
     ) -> None:
         paths.create()
         self.start_facts = start_facts
@@ -85,6 +90,7 @@ class Services:
             model=model,
             draft_model=draft_model,
             adapters=tuple(adapters),
+            mmproj=mmproj,
         )
         self._holder = ModelHolder(
             self._wanted_config,
@@ -140,6 +146,21 @@ class Services:
     def presets(self) -> Presets:
         return Presets(self.paths.presets, self._recommended)
 
+    @cached_property
+    def pending(self) -> Pending:
+        """Pictures and sounds that were added to messages which are not sent yet."""
+        return Pending()
+
+    @property
+    def senses(self) -> Senses:
+        """What the loaded model reads beside text; nothing as long as there is none."""
+        model = self.loaded_model
+        return TEXT_ALONE if model is None else Senses.of(model.loaded)
+
+    async def check_readable(self, kind: MediaKind) -> None:
+        """Raises UsageError with the remedy where the model cannot read this."""
+        check_readable((await self.chat_model()).loaded.info, [kind])
+
     def _recommended(self) -> Mapping[str, str]:
         model = self.loaded_model
         return {} if model is None else model.loaded.info.sampling
@@ -180,6 +201,14 @@ class Services:
 
     def named_adapters(self, named: Sequence[tuple[str, float]]) -> tuple[Adapter, ...]:
         return self._choice.find_adapters(named)
+
+    @property
+    def mmproj_path(self) -> Path | None:
+        """What the model reads pictures and sounds with; None: there is nothing.
+
+        Raises ModelNotFound.
+        """
+        return self._choice.mmproj_path
 
     @property
     def is_starter_model(self) -> bool:
@@ -281,7 +310,7 @@ class Services:
 
         await asyncio.to_thread(check_chat_file, path)
         chosen = replace(self.settings, model="" if path == starter_model() else str(path))
-        return await self._load_instead(chosen, str(path), "")
+        return await self._load_instead(chosen, str(path), "", "")
 
     async def use_adapters(self, adapters: Sequence[Adapter]) -> str:
         """Let these, and no others, change the model that answers, from now on and at every start.
@@ -293,16 +322,17 @@ class Services:
         chosen = self.settings.with_adapters(path, adapters)
         # Raises InvalidParams for too many of them.
         chosen.engine_config(path)
-        return await self._load_instead(chosen, str(path), self._choice.model)
+        wanted = self._choice.model, self._choice.mmproj
+        return await self._load_instead(chosen, str(path), *wanted)
 
-    async def _load_instead(self, chosen: Settings, model: str, wanted: str) -> str:
+    async def _load_instead(self, chosen: Settings, model: str, wanted: str, mmproj: str) -> str:
         """Load `model` by `chosen` in the place of what is loaded, if something is, and keep that
-        choice; `wanted` is what is named by a command afterwards."""
+        choice; `wanted` and `mmproj` are what is named by a command afterwards."""
         before = self._choice
         if self._holder.is_begun:
             self._check_quiet()
             # By its name, so that the starter does not take its place.
-            self._choice = replace(before, settings=chosen, model=model, adapters=())
+            self._choice = replace(before, settings=chosen, model=model, adapters=(), mmproj=mmproj)
             try:
                 await self.reload_model()
             except InglenookError as error:
@@ -310,7 +340,7 @@ class Services:
                 with suppress(InglenookError):
                     await self.reload_model()
                 raise ModelError(f"{error} {self.model_name} answers on.") from error
-        self._choice = replace(before, model=wanted, adapters=())
+        self._choice = replace(before, model=wanted, adapters=(), mmproj=mmproj)
         self.save_settings(chosen)
         return self.model_notice
 

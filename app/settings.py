@@ -9,6 +9,7 @@ from typing import Any
 
 from app.chat.example import Example, examples_from_json
 from app.models.adapters import adapters_as_json, adapters_from_json
+from app.models.mmproj import mmproj_beside
 from app.private_file import write_private
 from engine.adapter import Adapter
 from engine.config import (
@@ -105,9 +106,10 @@ class Settings:
         kv_folder: Path | None = None,
         draft_model_path: Path | None = None,
         adapters: Sequence[Adapter] | None = None,
+        mmproj_path: Path | None = None,
     ) -> EngineConfig:
-        """How a model is loaded under these choices; `adapters` instead of its own, if given.
-        Raises InvalidParams."""
+        """How a model is loaded under these choices; `adapters` instead of its own, and another
+        multimodal part than that beside it, if given. Raises InvalidParams."""
         chosen = self.adapters_of(model_path) if adapters is None else adapters
         own = self.by_model.get(str(model_path), {})
         return EngineConfig(
@@ -121,6 +123,7 @@ class Settings:
             kv_folder=kv_folder,
             draft_model_path=draft_model_path,
             adapters=tuple(chosen),
+            mmproj_path=mmproj_path or mmproj_beside(model_path),
         )
 
 

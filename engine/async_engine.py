@@ -35,6 +35,8 @@ logger = logging.getLogger(__name__)
 
 # Steps from one look at what is due to the next; a look costs about as much as a step's sampling.
 STEPS_BETWEEN_LOOKS = 16
+# How soon to look whether a picture has been looked at, when there is nothing else to do.
+MEDIA_LOOK_SECONDS = 0.01
 
 STOPPED = "The engine has stopped: restart the app; your conversations are kept."
 CLOSED = "The engine was closed."
@@ -201,7 +203,10 @@ class AsyncEngine:
         known = [*prompt, *beginning]
         if len(known) >= self.max_request_tokens:
             raise PromptTooLong(len(known), self.max_request_tokens)
-        if not 0 <= min(known) <= max(known) < self._engine.num_vocabulary:
+        spans = self._engine.spans_in(prompt)
+        # Ids below 0 are allowed where they stand for a picture.
+        is_known = max(known) < self._engine.num_vocabulary and min(beginning, default=0) >= 0
+        if not is_known:
             raise UsageError("The prompt has tokens of another model: send the message again.")
         check_vocabulary(params.logit_bias, self._engine.num_vocabulary)
         if guidance is not None and params.ignore_eos:
@@ -211,7 +216,7 @@ class AsyncEngine:
                 f"This answer begins with {len(beginning):,} tokens, and it may have"
                 f" {params.max_tokens:,}: allow it more."
             )
-        request = Request(list(prompt), params, options, guidance, tuple(beginning))
+        request = Request(list(prompt), params, options, guidance, tuple(beginning), spans)
         stream = OutputStream(self, request.request_id)
         self._inbox.put(Submit(request, stream))
         if self._death is not None:
@@ -326,6 +331,8 @@ class AsyncEngine:
                 return self._inbox.get(timeout=due)
             except Empty:
                 continue
+        if self._engine.is_waiting_for_media:
+            return self._inbox.get(timeout=MEDIA_LOOK_SECONDS)
         return self._inbox.get_nowait()
 
     def _look_after_step(self) -> None:

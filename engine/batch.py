@@ -2,11 +2,8 @@
 
 from dataclasses import dataclass
 
+from engine.media import MediaSpan
 from engine.request import MAX_RUN, Request
-
-GRID_TOKENS = 64
-"""Where bits must not depend on what was held before, prompts are read in pieces that end at
-multiples of this. With flash attention llama.cpp computes 64 queries at a time."""
 
 MAX_GUESSED = 12
 """The most tokens that are guessed in one step, of all requests together: each wants a row of
@@ -37,6 +34,14 @@ class ScheduledRequest:
         start = request.num_computed_tokens
         is_sampled = start + num_tokens == request.num_tokens
         return cls(request, start, num_tokens, is_sampled, draft)
+
+    @property
+    def span(self) -> MediaSpan | None:
+        """The picture or sound that all its tokens stand for; None: they are tokens."""
+        if not self.request.spans:
+            return None
+        spans = self.request.spans
+        return next((span for span in spans if span.start <= self.start < span.end), None)
 
     @property
     def num_scheduled_tokens(self) -> int:

@@ -45,6 +45,7 @@ class EngineConfig:
     smaller model of the same vocabulary that guesses, too, where nothing was said before.
 
     `adapters` change what the model answers, all of it; those with a scale of 0 are not loaded.
+    `mmproj_path`: the model's multimodal part, with which it reads pictures or sounds.
     """
 
     model_path: Path
@@ -61,6 +62,7 @@ class EngineConfig:
     read_forced: bool = True
     draft_model_path: Path | None = None
     adapters: tuple[Adapter, ...] = ()
+    mmproj_path: Path | None = None
 
     @property
     def acting_adapters(self) -> tuple[Adapter, ...]:
@@ -70,6 +72,12 @@ class EngineConfig:
     def adapter_bytes(self) -> int:
         """What they take in memory, about."""
         return sum(each.num_bytes for each in self.acting_adapters)
+
+    @property
+    def beside_model_bytes(self) -> int:
+        """What the files that go with the model have, about what they take in memory."""
+        media = self.mmproj_path
+        return self.adapter_bytes + (media.stat().st_size if media and media.is_file() else 0)
 
     def __post_init__(self) -> None:
         for name, low, high in (

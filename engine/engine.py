@@ -13,12 +13,13 @@ from engine.backends.base import Backend, StepFailure
 from engine.batch import Batch, ScheduledRequest
 from engine.clock import StepClock
 from engine.config import EngineConfig
-from engine.errors import EngineError, GrammarFailed, NoTokenLeft
+from engine.errors import EngineError, GrammarFailed, NoTokenLeft, UsageError
 from engine.generation import Ending, Generation, failed_form
 from engine.kv.disk import Disk, StoredSegment
 from engine.kv.pressure import MemoryPressure
 from engine.kv.seats import Seats, common_prefix
 from engine.kv.store import KVUsage
+from engine.media import MediaSpan, first_media_id
 from engine.request import FinishReason, Request, RequestOutput
 from engine.sampling.draft_gate import StepCosts
 from engine.sampling.draft_model import DraftModel
@@ -35,6 +36,10 @@ WRITER_LOOK_SECONDS = 0.05
 MEASURED_SIZES = 1, 12, 4, 2, 1
 MEASURING_SECONDS = 0.3
 MAX_RAM_BUDGET = 4_000_000_000
+NO_MEDIA = (
+    "The loaded model reads neither pictures nor sounds: choose a model that does, with its mmproj"
+    " file beside it."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +72,12 @@ class Engine:
             disk_budget=config.kv_disk_bytes,
         )
         self._has_states = not backend.kv_memory.can_cut
+        self._media = backend.media
         self._scheduler = Scheduler(
-            self._seats, max_running=config.max_running, max_batch_tokens=config.max_batch_tokens
+            self._seats,
+            max_running=config.max_running,
+            max_batch_tokens=config.max_batch_tokens,
+            media=self._media,
         )
         self._sampler = Sampler(backend.tokenizer)
         # A recurrent state cannot be put back to before a guess that was wrong.
@@ -82,6 +91,11 @@ class Engine:
     @property
     def has_work(self) -> bool:
         return self._scheduler.has_work
+
+    @property
+    def is_waiting_for_media(self) -> bool:
+        """What runs can only go on when a picture has been looked at."""
+        return self._media is not None and self._scheduler.is_waiting_for_media
 
     @property
     def num_running(self) -> int:
@@ -121,7 +135,21 @@ class Engine:
     def accept_steps(self) -> None:
         self._runner.accept_steps()
 
+    def spans_in(self, prompt: Sequence[int]) -> tuple[MediaSpan, ...]:
+        """The pictures and sounds of a prompt. Any thread may call it. Raises UsageError."""
+        if first_media_id(prompt) is None:
+            return ()
+        if self._media is None:
+            raise UsageError(NO_MEDIA)
+        spans = self._media.spans_in(prompt)
+        if spans and spans[-1].end == len(prompt):
+            raise UsageError("A prompt must end with text: say something about the picture.")
+        return spans
+
     def step(self) -> list[RequestOutput | RequestFailure]:
+        failures = self._fail_unreadable()
+        if failures:
+            return failures
         self._guess()
         batch = self._scheduler.schedule()
         if not batch.scheduled:
@@ -228,6 +256,18 @@ class Engine:
     def check(self) -> None:
         """The books of the KV memory agree; for tests, as it reads all of them."""
         self._seats.check()
+
+    def _fail_unreadable(self) -> list[RequestOutput | RequestFailure]:
+        """End the requests whose next picture cannot be looked at."""
+        if self._media is None:
+            return []
+        failures: list[RequestOutput | RequestFailure] = []
+        for request in self._scheduler.running:
+            span = request.next_span
+            error = None if span is None else self._media.error_of(span)
+            if error is not None:
+                failures.append(self._fail(request, error))
+        return failures
 
     def _guess(self) -> None:
         if self._speculator is not None:
@@ -365,6 +405,9 @@ class Engine:
         self._sampler.forget(request.request_id)
         if self._speculator is not None:
             self._speculator.forget(request)
+        if self._media is not None and request.spans:
+            others = [each for each in self._scheduler.running if each is not request]
+            self._media.let_go(request.spans, [span for each in others for span in each.spans])
         del self._generations[request.request_id]
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from threading import Event, Thread
 
 from engine.async_engine import AsyncEngine
-from engine.backends.base import Backend, ModelInfo
+from engine.backends.base import Backend, MediaReader, ModelInfo
 from engine.backends.llama_cpp.split_file import parts_of
 from engine.config import EngineConfig
 from engine.engine import Engine
@@ -35,6 +35,8 @@ class LoadedModel:
     info: ModelInfo
     backend: str
     grammars: GrammarCompiler
+    media: MediaReader | None = None
+    """None: the model reads text alone."""
     is_closing: Event = field(default_factory=Event)
 
     def close(self) -> None:
@@ -55,9 +57,15 @@ def load(config: EngineConfig) -> LoadedModel:
     steps.measure_steps()
     engine = AsyncEngine(steps, backend.max_request_tokens)
     grammars = GrammarCompiler(backend.tokenizer)
-    loaded = LoadedModel(engine, backend.tokenizer, backend.info, backend.kind, grammars)
+    loaded = LoadedModel(
+        engine, backend.tokenizer, backend.info, backend.kind, grammars, backend.media
+    )
     if config.kv_folder is not None:
-        _use_disk(loaded, parts_of(config.model_path), config.kv_folder, namespace)
+        files = parts_of(config.model_path)
+        if backend.media is not None and config.mmproj_path is not None:
+            # The KV of a picture is that of what looked at it.
+            files = [*files, config.mmproj_path]
+        _use_disk(loaded, files, config.kv_folder, namespace)
     return loaded
 
 
@@ -93,6 +101,7 @@ def draft_config(config: EngineConfig, model: Path) -> EngineConfig:
         config,
         model_path=model,
         draft_model_path=None,
+        mmproj_path=None,
         adapters=(),
         max_sequences=config.max_running,
         max_batch_tokens=max(DRAFT_BATCH_TOKENS, config.max_running),

@@ -10,10 +10,15 @@ from numpy.typing import NDArray
 from engine.guided.answer import Guidance
 from engine.kv.segment import NOBODY, Belonging
 from engine.logprobs import TokenChoice
+from engine.media import MediaSpan
 from engine.metrics import Timings
 from engine.sampling_params import SamplingParams
 
 _request_ids = count()
+
+GRID_TOKENS = 64
+"""Where bits must not depend on what was held before, prompts are read in pieces that end at
+multiples of this. With flash attention llama.cpp computes 64 queries at a time."""
 
 # So many tokens of an answer that are known before they are computed are read in the step of
 # those who write; more are read in pieces, like a prompt.
@@ -104,6 +109,8 @@ class Request:
     """The form of its answer, or none."""
     beginning: tuple[int, ...] = ()
     """The tokens that its answer begins with, which nobody draws."""
+    spans: tuple[MediaSpan, ...] = ()
+    """The pictures and sounds of its prompt, in their order; the last token is in none."""
     request_id: int = field(default_factory=lambda: next(_request_ids))
     status: RequestStatus = RequestStatus.WAITING
     sequence_id: int | None = None
@@ -148,6 +155,23 @@ class Request:
     def leaves_nothing(self) -> bool:
         """Nobody continues it, so its KV goes when it ends."""
         return self.options.is_background or self.is_forgotten
+
+    @property
+    def next_span(self) -> MediaSpan | None:
+        """The first picture or sound that is not computed to its end."""
+        return next((span for span in self.spans if span.end > self.num_computed_tokens), None)
+
+    def reusable(self, num_held: int) -> int:
+        """How many of so many tokens that are held somewhere it may go on from.
+
+        A reproducible one goes on where its pieces end. What is computed in one step has other
+        bits when it is computed in two.
+        """
+        if not self.options.is_reproducible:
+            return num_held
+        num_held -= num_held % GRID_TOKENS
+        inside = (span for span in self.spans if span.is_whole and span.start < num_held < span.end)
+        return next((span.start for span in inside), num_held)
 
     @property
     def is_prefilling(self) -> bool:

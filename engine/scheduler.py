@@ -7,14 +7,17 @@ to the queue, and nobody is admitted until somebody has left: so the oldest alwa
 
 Background requests run when nobody else wants to, and step aside at once. A reproducible request
 runs alone: it waits until the others have left, and whoever comes meanwhile waits for it.
+
+A picture in a prompt is read as soon as it has been looked at, which is done elsewhere meanwhile.
 """
 
 from collections import deque
 from collections.abc import Iterator
 
-from engine.batch import GRID_TOKENS, Batch, ScheduledRequest
+from engine.backends.base import MediaReader
+from engine.batch import Batch, ScheduledRequest
 from engine.kv.seats import Seats
-from engine.request import Request, RequestStatus
+from engine.request import GRID_TOKENS, Request, RequestStatus
 
 # How long a piece of a prompt may delay those who write, in seconds.
 PIECE_SECONDS = 0.15
@@ -30,8 +33,16 @@ ADMISSION_HEADROOM = 32
 class Scheduler:
     """Owned by the engine thread. Holds every request that is not finished."""
 
-    def __init__(self, seats: Seats, *, max_running: int, max_batch_tokens: int) -> None:
+    def __init__(
+        self,
+        seats: Seats,
+        *,
+        max_running: int,
+        max_batch_tokens: int,
+        media: MediaReader | None = None,
+    ) -> None:
         self._seats = seats
+        self._media = media
         self._max_running = max_running
         self._max_batch_tokens = max_batch_tokens
         self._piece_tokens = 4 * MIN_PIECE_TOKENS
@@ -67,6 +78,14 @@ class Scheduler:
         """Somebody waits for the next token."""
         return any(
             not (request.is_prefilling or request.options.is_in_background)
+            for request in self._running
+        )
+
+    @property
+    def is_waiting_for_media(self) -> bool:
+        """Nothing can be computed before a picture has been looked at."""
+        return bool(self._running) and all(
+            request.is_prefilling and request.spans and self._waits_for_media(request)
             for request in self._running
         )
 
@@ -218,7 +237,9 @@ class Scheduler:
         prefilling = [
             request
             for request in self._running
-            if request.is_prefilling and request not in self._returning
+            if request.is_prefilling
+            and request not in self._returning
+            and not (request.spans and self._waits_for_media(request))
         ]
         if not prefilling:
             return
@@ -234,9 +255,25 @@ class Scheduler:
             if shares[id(request)] > 0:
                 yield request, self._piece(request, shares[id(request)])
 
+    def _waits_for_media(self, request: Request) -> bool:
+        """Its next tokens are places of a picture that nobody has looked at yet."""
+        span = request.next_span
+        if span is None or self._media is None:
+            return False
+        # Asked for while the text before it is read.
+        is_ready = self._media.is_ready(span)
+        return not is_ready and span.start <= request.num_computed_tokens
+
     def _piece(self, request: Request, share: int) -> int:
         """How many tokens of its share a prompt really reads now."""
         start = request.num_computed_tokens
+        span = request.next_span
+        if span is not None and span.start <= start:
+            if span.is_whole:
+                return span.end - start
+            share = min(share, span.end - start)
+        elif span is not None:
+            share = min(share, span.start - start)
         if request.options.is_reproducible:
             return min(share, GRID_TOKENS - start % GRID_TOKENS)
         last = request.num_prompt_tokens - 1

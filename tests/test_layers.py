@@ -28,6 +28,7 @@ HOMES: dict[str, tuple[str, ...]] = {
     "sqlite3": ("app/history/", "engine/kv/segment_index.py"),
     "sqlite_utils": ("app/history/",),
     "gradio": ("app/ui/", "app/web/"),
+    "PIL": ("app/media/picture.py",),
     "httpx": ("app/models/outside.py",),
     "llguidance": ("engine/guided/",),
     "jsonschema": ("engine/guided/",),

@@ -97,6 +97,7 @@ class ReplayBackend:
         self.kind = backend.kind
         self.info = backend.info
         self.tokenizer = backend.tokenizer
+        self.media = backend.media
         self.kv_memory = backend.kv_memory
         self.max_request_tokens = backend.max_request_tokens
         self.model_runner = ReplayRunner(backend.model_runner)

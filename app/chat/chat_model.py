@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 
 from app.chat.ledger import TokenLedger
 from app.chat.message import Role
+from app.chat.senses import Senses
 from app.chat.template import ChatTemplate
 from app.chat.thinking import ThinkingSplitter
 from app.chat.turns import Turn, normalise
@@ -16,6 +17,7 @@ from engine.config import EngineConfig
 from engine.guided.answer import Guidance
 from engine.guided.grammar import Grammar
 from engine.loading import LoadedModel, load
+from engine.media import Media
 from engine.tokenizer import THINKING_TAGS
 
 # Two beginnings of a message that share nothing: what their prompts share stands before it.
@@ -62,7 +64,15 @@ class ChatModel:
             await loop.run_in_executor(self.desk, self.ledger.encode, turns, now)
             for turns in following
         ]
-        return list(os.path.commonprefix(prompts))
+        shared = list(os.path.commonprefix(prompts))
+        # A prompt has to end with a token, and a picture has none.
+        while shared and shared[-1] < 0:
+            shared.pop()
+        return shared
+
+    def num_media_tokens(self, media: Sequence[Media]) -> int:
+        """How much of the context these take, as far as this model can read them."""
+        return self.ledger.num_media_tokens(media)
 
     async def guidance(self, grammar: Grammar | None) -> Guidance | None:
         """How the engine keeps the next answer to a form. Raises GrammarError."""
@@ -108,4 +118,5 @@ def load_chat_model(config: EngineConfig) -> ChatModel:
     except BaseException:
         loaded.close()
         raise
-    return ChatModel(loaded, template, TokenLedger(loaded.tokenizer, template))
+    ledger = TokenLedger(loaded.tokenizer, template, senses=Senses.of(loaded))
+    return ChatModel(loaded, template, ledger)

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from app.chat.markup import Marker, Rendered, Span, TextPart
+from app.chat.markup import Marker, MediaPart, Part, Rendered, Span, TextPart
 from engine.tokenizer import ControlToken
 
 # What llama.cpp and transformers take for white space beside a token that strips it.
@@ -38,7 +38,7 @@ class _Division:
     """`contents` are the opening marks and the ids, in the order in which they stand."""
 
     marked: str
-    parts: tuple[TextPart | ControlToken, ...]
+    parts: tuple[Part, ...]
     borders: tuple[_Border, ...]
     contents: tuple[tuple[str, tuple[int, ...]], ...]
 
@@ -75,7 +75,10 @@ class Divider:
         for opening, start, end in _contents(marked, marker, begin):
             add_scaffold(begin, start)
             token_ids = marker.token_ids_of(opening)
-            builder.add_content(any_mark.sub("", marked[start + 1 : end]), token_ids)
+            if marker.is_media(opening):
+                builder.add_media(token_ids)
+            else:
+                builder.add_content(any_mark.sub("", marked[start + 1 : end]), token_ids)
             contents.append((opening, token_ids))
             begin = end + 1
         add_scaffold(begin, len(marked))
@@ -110,7 +113,7 @@ class Divider:
 class _Builder:
     """Collects parts from left to right."""
 
-    def __init__(self, parts: list[TextPart | ControlToken]) -> None:
+    def __init__(self, parts: list[Part]) -> None:
         self._parts = parts
         self._text = ""
         self._spans: list[Span] = []
@@ -131,7 +134,11 @@ class _Builder:
         self._close(before=token)
         self._parts.append(token)
 
-    def finish(self) -> tuple[TextPart | ControlToken, ...]:
+    def add_media(self, token_ids: tuple[int, ...]) -> None:
+        self._close(before=None)
+        self._parts.append(MediaPart(token_ids))
+
+    def finish(self) -> tuple[Part, ...]:
         self._close(before=None)
         return tuple(self._parts)
 

@@ -13,7 +13,7 @@ from app.chat.message import Conversation, Message, Role
 from app.chat.turns import Turn
 from app.chat.wishes import Wishes
 from engine.errors import PromptTooLong
-from engine.tokenizer import Tokenizer
+from engine.media import Media
 
 NEWEST = "newest"
 """The id of a message that is not stored yet."""
@@ -30,6 +30,8 @@ class Draft:
     conversation: Conversation
     path: Sequence[Message]
     text: str | None = None
+    media: tuple[Media, ...] = ()
+    """What is shown with the text."""
 
     def lead(self, summary: str) -> list[Turn]:
         """What stands before the first turn that is sent, beside the system prompt. The examples
@@ -52,12 +54,12 @@ class Draft:
 
     async def pieces(self, num_tokens: int, first_id: str) -> Pieces:
         """Everything in pieces, if the prompt from `first_id` has `num_tokens`."""
-        tokenizer = self.model.loaded.tokenizer
         lead = [turn.content for turn in turns_of(self.conversation.examples)]
         texts = ["" if self.text is None else self.text, self.conversation.system_prompt, *lead]
         sizes, (num_new, *fixed) = await asyncio.to_thread(
-            _sizes_of, tokenizer, [*self._pinned, *self._said], texts
+            _sizes_of, self.model, [*self._pinned, *self._said], texts
         )
+        num_new += await asyncio.to_thread(self.model.num_media_tokens, self.media)
         bounds = [place for place, one in enumerate(self._said) if one.role is Role.USER]
         pinned = len(self._pinned)
         groups = [
@@ -113,7 +115,8 @@ class Draft:
                 turn = replace(turn, wish=wishes.next(form))
             yield turn
         if self.text is not None:
-            yield Turn(Role.USER, self.text, wish=wishes.next(self.conversation.answer_form))
+            wish = wishes.next(self.conversation.answer_form)
+            yield Turn(Role.USER, self.text, wish=wish, media=self.media)
 
     def _form_of(self, answer: Message | None) -> AnswerForm | None:
         """None: the answer is yet to come."""
@@ -157,14 +160,15 @@ def turns_of(examples: Sequence[Example]) -> list[Turn]:
 
 
 def _sizes_of(
-    tokenizer: Tokenizer, messages: Sequence[Message], texts: Sequence[str]
+    model: ChatModel, messages: Sequence[Message], texts: Sequence[str]
 ) -> tuple[list[int], list[int]]:
-    sizes = [message_size(tokenizer, one) + MARKS_AROUND_MESSAGE for one in messages]
-    return sizes, [len(tokenizer.encode(text)) for text in texts]
+    sizes = [message_size(model, one) + MARKS_AROUND_MESSAGE for one in messages]
+    return sizes, [len(model.loaded.tokenizer.encode(text)) for text in texts]
 
 
-def message_size(tokenizer: Tokenizer, message: Message) -> int:
+def message_size(model: ChatModel, message: Message) -> int:
     """Its tokens, without what a template puts around it. Old thinking is not sent again."""
     if message.token_ids and not message.thinking:
         return len(message.token_ids)
-    return len(tokenizer.encode(message.content))
+    shown = model.num_media_tokens([each.media for each in message.attachments])
+    return shown + len(model.loaded.tokenizer.encode(message.content))

@@ -5,12 +5,13 @@ changes nothing, and whoever comes later follows the same job.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 
 from app.chat.idle import IdleWork
 from app.chat.message import MessageState
 from app.chat.session import ChatSession
 from app.chat.writing import Answer, Writing
+from app.media.attachment import Attachment
 from engine.errors import UsageError
 
 STILL_ANSWERING = "This conversation is still being answered: stop that answer first."
@@ -87,10 +88,13 @@ class Jobs:
     def running(self) -> list[Job]:
         return list(self._jobs.values())
 
-    async def send(self, conversation_id: str, text: str) -> Job:
+    async def send(
+        self, conversation_id: str, text: str, attachments: Sequence[Attachment] = ()
+    ) -> Job:
         """Store the message and start its answer. Raises before anything is stored."""
         return await self._start(
-            conversation_id, lambda: self._session.plan_reply(conversation_id, text)
+            conversation_id,
+            lambda: self._session.plan_reply(conversation_id, text, attachments),
         )
 
     async def regenerate(self, conversation_id: str) -> Job:

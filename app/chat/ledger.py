@@ -15,15 +15,17 @@ sides agree; what lies outside is tokenized as text.
 from codecs import getincrementaldecoder
 from collections import OrderedDict, deque
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import accumulate, takewhile
 from typing import NamedTuple
 
 from app.chat.division import NUM_REMEMBERED
-from app.chat.markup import TextPart
+from app.chat.markup import MediaPart, Part, TextPart
+from app.chat.senses import TEXT_ALONE, UNREAD, Senses
 from app.chat.template import ChatTemplate
 from app.chat.turns import Turn
+from engine.media import Media
 from engine.tokenizer import ControlToken, Tokenizer, encode_continuation
 
 MOST_REPLACED = 12
@@ -44,7 +46,7 @@ class _Run(NamedTuple):
 class _Encoding:
     """Parts, their ids one after the other, and where each part's end: `ends[0]` is 0."""
 
-    parts: Sequence[TextPart | ControlToken] = ()
+    parts: Sequence[Part] = ()
     token_ids: list[int] = field(default_factory=list)
     ends: list[int] = field(default_factory=lambda: [0])
 
@@ -53,21 +55,47 @@ class TokenLedger:
     """Prompt ids of conversations with one model. Used by one thread at a time."""
 
     def __init__(
-        self, tokenizer: Tokenizer, template: ChatTemplate, memory_limit: int = MEMORY_LIMIT
+        self,
+        tokenizer: Tokenizer,
+        template: ChatTemplate,
+        memory_limit: int = MEMORY_LIMIT,
+        senses: Senses = TEXT_ALONE,
     ) -> None:
         self._tokenizer = tokenizer
         self._template = template
+        self._senses = senses
+        if senses.ids_of is not None:
+            template.show_media(senses.ids_of)
         self._control_ids = frozenset(token.token_id for token in tokenizer.control_tokens.values())
         self._memory = _Memory(memory_limit)
         self._encodings: deque[_Encoding] = deque(maxlen=NUM_REMEMBERED)
 
     def encode(self, turns: Sequence[Turn], now: datetime) -> list[int]:
-        """The prompt for the next answer. It begins with the model's first token, once."""
-        token_ids = self._encode_parts(self._template.render(turns, now).parts)
+        """The prompt for the next answer. It begins with the model's first token, once. Raises
+        UsageError for a picture that the model cannot take."""
+        read = [self._readable(turn) if turn.media else turn for turn in turns]
+        token_ids = self._encode_parts(self._template.render(read, now).parts)
         bos_id = self._tokenizer.bos_id
         if bos_id is not None and token_ids[:1] != [bos_id]:
             token_ids.insert(0, bos_id)
         return token_ids
+
+    def _readable(self, turn: Turn) -> Turn:
+        """The turn with what this model can read of its pictures and sounds, and a word about the
+        rest, so that it does not answer as if it had seen them."""
+        media: list[Media] = []
+        unread: list[Media] = []
+        for each in turn.media:
+            (media if self._senses.can_read(each.kind) else unread).append(each)
+        words = "\n".join(UNREAD[each.kind] for each in unread)
+        content = "\n\n".join(text for text in (words, turn.content) if text)
+        return replace(turn, media=tuple(media), content=content)
+
+    def num_media_tokens(self, media: Iterable[Media]) -> int:
+        """Of those that this model can read. Any thread may ask."""
+        ids_of = self._senses.ids_of
+        readable = [each for each in media if self._senses.can_read(each.kind)]
+        return sum(len(ids_of(each)) for each in readable) if ids_of is not None else 0
 
     def encode_marks(self, texts: Iterable[str]) -> list[int]:
         """Ids of texts as a template would write them: what is a control token becomes one."""
@@ -78,7 +106,7 @@ class TokenLedger:
             token_ids += [control.token_id] if control else self._tokenizer.encode(text)
         return token_ids
 
-    def _encode_parts(self, parts: Sequence[TextPart | ControlToken]) -> list[int]:
+    def _encode_parts(self, parts: Sequence[Part]) -> list[int]:
         """Ids of all parts; those of a known beginning are not looked up one by one."""
         shared = [(_num_identical(each.parts, parts), each) for each in self._encodings]
         num_known, known = max(shared, key=lambda pair: pair[0], default=(0, _Encoding()))
@@ -89,6 +117,8 @@ class TokenLedger:
         for part in parts[num_known:]:
             if isinstance(part, ControlToken):
                 token_ids.append(part.token_id)
+            elif isinstance(part, MediaPart):
+                token_ids += part.token_ids
             else:
                 token_ids += self._encode_part(part)
             ends.append(len(token_ids))

@@ -41,10 +41,22 @@ class TextPart:
 
 
 @dataclass(frozen=True, slots=True)
-class Rendered:
-    """A rendered conversation: text and the control tokens that the template put between."""
+class MediaPart:
+    """A picture or a sound: the ids that stand for it. It spells nothing."""
 
-    parts: tuple[TextPart | ControlToken, ...]
+    token_ids: tuple[int, ...]
+    text: str = ""
+
+
+Part = TextPart | ControlToken | MediaPart
+
+
+@dataclass(frozen=True, slots=True)
+class Rendered:
+    """A rendered conversation: text, the control tokens that the template put between, and what was
+    shown with the text."""
+
+    parts: tuple[Part, ...]
 
     @property
     def text(self) -> str:
@@ -115,6 +127,7 @@ class Marker:
     _break: str = field(init=False)
     _closing: dict[str, str] = field(init=False, default_factory=dict)
     _token_ids: dict[str, tuple[int, ...]] = field(init=False, default_factory=dict)
+    _media: set[str] = field(init=False, default_factory=set)
 
     def __post_init__(self) -> None:
         # Noncharacters first, then characters for private use.
@@ -137,6 +150,17 @@ class Marker:
             last = place + 1
         pieces += [core[last:], closing, content[begin + len(core) :]]
         return "".join(pieces)
+
+    def place(self, media_ids: tuple[int, ...]) -> str:
+        """Marks that stand for a picture or a sound with these ids."""
+        opening, closing = next(self._free), next(self._free)
+        self._closing[opening] = closing
+        self._token_ids[opening] = media_ids
+        self._media.add(opening)
+        return opening + closing
+
+    def is_media(self, opening: str) -> bool:
+        return opening in self._media
 
     @property
     def brackets(self) -> Mapping[str, str]:

@@ -9,6 +9,7 @@ from typing import Any
 from app.chat.answer_form import AnswerForm, MadeIn, Outcome
 from app.chat.example import Example
 from app.chat.likelihoods import Likelihoods
+from app.media.attachment import Attachment
 
 
 class Role(Enum):
@@ -66,7 +67,7 @@ class Message:
     tokenized again; they spell thinking and content as the model wrote them.
     `timings` is `engine.metrics.Timings.as_json()` of a finished answer. `made_in` is the form
     that an answer was asked for in. `likelihoods` tell of each of `token_ids` how likely it was,
-    where that was asked for.
+    where that was asked for. `attachments` are the pictures and sounds that the user sent with it.
     """
 
     message_id: str
@@ -85,6 +86,7 @@ class Message:
     seen: Seen = Seen()
     made_in: MadeIn | None = None
     likelihoods: Likelihoods | None = None
+    attachments: tuple[Attachment, ...] = ()
 
     @property
     def outcome(self) -> Outcome | None:

@@ -21,9 +21,11 @@ from app.chat.guided import MOST_TRIES, Checker
 from app.chat.likelihoods import NUM_ALTERNATIVES
 from app.chat.message import Conversation, Message, MessageState, Role
 from app.chat.prompts import make_prompt
+from app.chat.senses import check_readable, unread_notice
 from app.chat.summary import summarise
 from app.chat.writing import Begun, Question, Writing
 from app.history.conversations import Conversations
+from app.media.attachment import Attachment
 from app.settings import Settings
 from engine.async_engine import OutputStream
 from engine.errors import HistoryError, InglenookError, NotFound, UsageError
@@ -56,20 +58,24 @@ class ChatSession:
         self._model = model
         self._settings = settings
 
-    async def plan_reply(self, conversation_id: str, text: str) -> Writing:
-        """Store the user's message and an empty answer, in one transaction.
+    async def plan_reply(
+        self, conversation_id: str, text: str, attachments: Sequence[Attachment] = ()
+    ) -> Writing:
+        """Store the user's message with its attachments and an empty answer, in one transaction.
 
         Refuses what cannot be answered before anything is stored, so that the text stays where
         the user wrote it.
         """
-        if not text.strip():
+        if not (text.strip() or attachments):
             raise UsageError("There is nothing to send: write a message first.")
         conversation = await self._conversations.get(conversation_id)
         path = await self._conversations.messages(conversation_id)
-        question = await self._question(conversation, path, path, text)
+        question = await self._question(conversation, path, path, text, attachments)
         # Named, so that it stands where the prompt was made for even if another branch is shown.
         parent_id = path[-1].message_id if path else None
-        turn = await self._conversations.begin_turn(conversation_id, text, parent_id, question.form)
+        turn = await self._conversations.begin_turn(
+            conversation_id, text, parent_id, question.form, attachments
+        )
         return Writing(turn.answer, question)
 
     async def plan_again(self, conversation_id: str) -> Writing:
@@ -256,15 +262,20 @@ class ChatSession:
         path: Sequence[Message],
         shown: Sequence[Message],
         text: str | None = None,
+        attachments: Sequence[Attachment] = (),
     ) -> Question:
         """Raises what stands in the way of an answer, before anything is stored."""
         settings = self._settings()
         params = with_changes(settings.sampling, conversation.sampling)
         model = await self._model()
-        draft = Draft(model, conversation, path, text)
+        info = model.loaded.info
+        check_readable(info, [each.kind for each in attachments])
+        draft = Draft(model, conversation, path, text, tuple(each.media for each in attachments))
+        made = await make_prompt(draft, shown, params.max_tokens)
         return Question(
             model=model,
-            made=await make_prompt(draft, shown, params.max_tokens),
+            made=made,
+            notice=unread_notice(info, [each for turn in made.turns for each in turn.media]),
             params=params,
             options=request_options(
                 conversation.conversation_id,

@@ -11,6 +11,7 @@ from app.chat.example import Example
 from app.chat.message import Conversation, Message, Role, unstored
 from app.chat.prompts import digest_of, left_out_before
 from app.history.conversations import Conversations
+from app.media.attachment import Attachment
 from app.settings import Settings
 from engine.errors import NotFound, UsageError
 from engine.sampling_params import with_changes
@@ -86,9 +87,14 @@ class Sights:
         self._settings = settings
 
     async def fill(
-        self, conversation_id: str | None, typed: str, begun: Beginning | None = None
+        self,
+        conversation_id: str | None,
+        typed: str,
+        begun: Beginning | None = None,
+        attachments: Sequence[Attachment] = (),
     ) -> Fill | None:
-        """How full it is with what is typed; None: there is no model, or the chat is gone.
+        """How full it is with what is typed and added; None: there is no model, or the chat is
+        gone.
 
         `begun` is what a new conversation would begin with, if it is not what all do.
         """
@@ -109,9 +115,11 @@ class Sights:
                 return None
             params = with_changes(params, conversation.sampling)
         max_tokens = model.loaded.engine.max_request_tokens
+        media = [each.media for each in attachments]
+        num_shown = await asyncio.to_thread(model.num_media_tokens, media)
         return Fill(
             num_used=num_used,
-            num_typed=await asyncio.to_thread(_size, tokenizer, typed),
+            num_typed=num_shown + await asyncio.to_thread(_size, tokenizer, typed),
             limit=prompt_limit(max_tokens, params.max_tokens),
             max_tokens=max_tokens,
         )
@@ -146,7 +154,7 @@ class Sights:
         """From the newest answer, which knows; otherwise everything is counted."""
         for message in reversed(await self._conversations.messages(conversation_id, limit=2)):
             if message.seen.num_tokens and message.model == model.name:
-                size = await asyncio.to_thread(message_size, model.loaded.tokenizer, message)
+                size = await asyncio.to_thread(message_size, model, message)
                 return message.seen.num_tokens + size
         conversation = await self._conversations.get(conversation_id)
         path = await self._conversations.messages(conversation_id)
@@ -188,7 +196,14 @@ def _stretches(tokenizer: Tokenizer, token_ids: Sequence[int]) -> tuple[Stretch,
     controls = {token.token_id: token.text for token in tokenizer.control_tokens.values()}
     stretches: list[Stretch] = []
     pending = b""
-    for token_id in token_ids:
+    num_places = 0
+    for token_id, following in zip(token_ids, [*token_ids[1:], 0], strict=True):
+        if token_id < 0:
+            num_places += 1
+            if following >= 0:
+                pending += f"[{num_places:,} places of a picture or a sound]".encode()
+                num_places = 0
+            continue
         if (control := controls.get(token_id)) is None:
             pending += tokenizer.token_bytes(token_id)
             continue

@@ -1,6 +1,6 @@
 """A model's chat template: turns in, text and control tokens out."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any, NoReturn
@@ -13,6 +13,7 @@ from app.chat.message import Role
 from app.chat.sandbox import Sandbox
 from app.chat.turns import Turn, fold_system
 from engine.errors import TemplateError
+from engine.media import Media
 from engine.tokenizer import THINKING_TAGS, Tokenizer
 
 CHATML = """\
@@ -67,6 +68,7 @@ class ChatTemplate:
         self.notice = notice
         """A sentence for the user when this is not the model's own template, or empty."""
         self._controls = ControlTexts(tokenizer.control_tokens)
+        self._media_ids: Callable[[Media], tuple[int, ...]] = lambda media: ()
         self._texts = {"bos_token": bos_text, "eos_token": eos_text}
         self._source_characters = frozenset(source + bos_text + eos_text)
         self._divider = Divider()
@@ -114,6 +116,10 @@ class ChatTemplate:
             " the conversation as lines of User and Assistant, and may not keep to its part.",
         )
 
+    def show_media(self, ids_of: Callable[[Media], tuple[int, ...]]) -> None:
+        """From now on pictures and sounds stand in what is rendered as these ids."""
+        self._media_ids = ids_of
+
     def render(
         self, turns: Sequence[Turn], now: datetime, add_generation_prompt: bool = True
     ) -> Rendered:
@@ -146,7 +152,8 @@ class ChatTemplate:
         text = turn.content
         if turn.role is Role.ASSISTANT:
             text = text.removeprefix(self._lead)
-        content: Any = marker.protect(text, turn.token_ids)
+        shown = "".join(marker.place(self._media_ids(each)) for each in turn.media)
+        content: Any = shown + marker.protect(text, turn.token_ids)
         if self._takes_parts:
             content = [{"type": "text", "text": content}]
         message = {"role": turn.role.value, "content": content}

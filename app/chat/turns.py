@@ -5,13 +5,15 @@ from dataclasses import dataclass, replace
 
 from app.chat.message import Message, Role
 from engine.errors import UsageError
+from engine.media import Media
 
 
 @dataclass(frozen=True, slots=True)
 class Turn:
     """What one side said. `token_ids` are the ids a model generated for it, or empty.
 
-    `wish` is what we add to it for the model.
+    `wish` is what we add to it for the model. `media` are pictures and sounds that stand before
+    what was said.
     """
 
     role: Role
@@ -19,20 +21,31 @@ class Turn:
     thinking: str = ""
     token_ids: tuple[int, ...] = ()
     wish: str = ""
+    media: tuple[Media, ...] = ()
 
     @classmethod
     def of(cls, message: Message) -> "Turn":
-        return cls(message.role, message.content, message.thinking, message.token_ids)
+        return cls(
+            message.role,
+            message.content,
+            message.thinking,
+            message.token_ids,
+            media=tuple(each.media for each in message.attachments),
+        )
+
+    @property
+    def is_empty(self) -> bool:
+        return not (self.content.strip() or self.media)
 
 
 def normalise(path: Iterable[Turn], system_prompt: str = "") -> tuple[Turn, ...]:
     """Turns in which at most one system turn leads and user and assistant alternate after it.
 
-    What has no text (an answer that failed at once, say) is left out. An answer that was cut short
-    stays. The last turn is the user's: a later answer is left out, and a path in which
-    the user said nothing is a UsageError.
+    What has neither text nor pictures (an answer that failed at once, say) is left out. An answer
+    that was cut short stays. The last turn is the user's: a later answer is left out, and a path
+    in which the user said nothing is a UsageError.
     """
-    said = [_readable(turn) for turn in path if turn.content.strip()]
+    said = [_readable(turn) for turn in path if not turn.is_empty]
     instructions = [_whole(system_prompt)] if system_prompt.strip() else []
     while said and said[0].role is Role.SYSTEM:
         instructions.append(said.pop(0).content)
@@ -74,7 +87,8 @@ def _readable(turn: Turn) -> Turn:
 def _merge(first: Turn, second: Turn) -> Turn:
     """One turn of two; no model generated it in one piece, so it has no ids."""
     thinking = "\n\n".join(text for text in (first.thinking, second.thinking) if text)
-    return Turn(first.role, f"{first.content}\n\n{second.content}", thinking)
+    content = "\n\n".join(text for text in (first.content, second.content) if text)
+    return Turn(first.role, content, thinking, media=first.media + second.media)
 
 
 def _whole(text: str) -> str:

@@ -55,6 +55,8 @@ class Question:
     form: AnswerForm | None = None
     begun: Begun | None = None
     examples: tuple[Example, ...] = ()
+    notice: str = ""
+    """What the user should know of what the model reads, or empty."""
 
     @property
     def prompt(self) -> list[int]:
@@ -158,7 +160,8 @@ class Writing:
             self._message = replace(self._message, made_in=made_in)
         stopped = last.finish_reason is FinishReason.ABORT
         state = MessageState.STOPPED if stopped else MessageState.DONE
-        self.end(state, last.finish_reason.value, last.notice, last.timings)
+        notice = " ".join(filter(None, (self.question.notice, last.notice)))
+        self.end(state, last.finish_reason.value, notice, last.timings)
 
     def end(
         self,

@@ -13,6 +13,7 @@ from engine.sampling_params import MOST_ANSWERS
 
 LORA_HELP = "a LoRA adapter, a GGUF file or a name of `models list`; give it again for a second"
 DRAFT_HELP = "a smaller model of the same vocabulary that guesses what comes next"
+MMPROJ_HELP = "the model's part for pictures and sounds (default: the mmproj file beside it)"
 ID_HELP = "as `list` shows it, or its beginning"
 
 
@@ -41,6 +42,7 @@ def add_run(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--model", default="", metavar="M", help="a GGUF file or a name")
     parser.add_argument("--draft-model", default="", metavar="M", help=DRAFT_HELP)
     add_lora(parser)
+    add_mmproj(parser)
     parser.add_argument("--safe", action="store_true", help="little memory and no extras")
     # The app under a launcher, which speaks to it on standard input and output.
     parser.add_argument("--launched", action="store_true", help=argparse.SUPPRESS)
@@ -84,6 +86,7 @@ def add_generate(parser: argparse.ArgumentParser) -> None:
         choices=[each.value for each in EarlyStopping],
         help="end as soon as there are enough answers (default false)",
     )
+    add_media(parser)
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--schema", metavar="FILE", help="answer in JSON that satisfies this schema")
     form.add_argument(
@@ -194,6 +197,25 @@ def add_doctor(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--picture", dest="file", metavar="FILE", help="draw measured beside possible, as SVG"
     )
+
+
+def add_media(parser: argparse.ArgumentParser) -> None:
+    shown = parser.add_argument_group("what is shown with the text; give an option again for more")
+    shown.add_argument(
+        "--image",
+        dest="images",
+        action="append",
+        metavar="FILE",
+        help="a picture (PNG, JPEG, WebP, GIF or BMP)",
+    )
+    shown.add_argument(
+        "--audio", dest="sounds", action="append", metavar="FILE", help="a sound (WAV)"
+    )
+    add_mmproj(parser)
+
+
+def add_mmproj(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--mmproj", metavar="FILE", help=MMPROJ_HELP)
 
 
 def add_lora(parser: argparse.ArgumentParser) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from app.commands.chats import chats
 from app.commands.console import Console
@@ -57,5 +58,10 @@ async def carry_out(services: Services, options: Options, console: Console) -> N
         raise UsageError(
             f"The running app answers with {services.model_name}: leave --lora out, choose the"
             ' adapter under "Models" on the page, or quit the app first.'
+        )
+    if options.mmproj and services.mmproj_path != Path(options.mmproj):
+        raise UsageError(
+            "The running app reads pictures with another mmproj file, or not at all: leave --mmproj"
+            " out, or quit the app first."
         )
     await COMMANDS[options.command].run(services, options, console)

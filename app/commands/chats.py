@@ -86,7 +86,10 @@ async def show_chat(services: Services, options: Options, console: Console) -> N
     for message in messages:
         name = "You" if message.role is Role.USER else "Inglenook"
         state = "" if message.state.value == "done" else f" ({message.state.value})"
-        console.write(f"\n## {name}{state}\n{message.content}\n")
+        console.write(f"\n## {name}{state}\n")
+        for each in message.attachments:
+            console.write(f"[{each.kind.value}: {each.name}]\n")
+        console.write(f"{message.content}\n")
         if message.notice:
             console.write(f"[{message.notice}]\n")
 

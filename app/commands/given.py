@@ -46,6 +46,11 @@ def options_of(parsed: argparse.Namespace) -> Options:
             raise UsageError("There is nothing to answer: give a text, or - and a text to read.")
     if "adapters" in values:
         values["adapters"] = adapters_of(values["adapters"])
+    for name in ("images", "sounds"):
+        if name in values:
+            values[name] = tuple(str(absolute(each)) for each in values[name])
+    if values.get("mmproj"):
+        values["mmproj"] = str(absolute(values["mmproj"]))
     if "file" in values:
         if not values["file"].strip():
             raise UsageError("The path of the file is empty: give one.")

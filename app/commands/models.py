@@ -59,6 +59,7 @@ async def show_list(services: Services, options: Options, console: Console) -> N
                 "base_model": each.look.base_model,
                 "quantization": each.look.quantization,
                 "problem": each.look.problem,
+                "mmproj": "" if each.model.mmproj is None else str(each.model.mmproj),
                 "fit": fit_as_json(each.fit),
             }
             for each in found
@@ -72,6 +73,8 @@ async def show_list(services: Services, options: Options, console: Console) -> N
             verdict = verdict_in_words(each.fit)
         elif not verdict:
             verdict = f"{adapter_in_words(each.look)}: `--lora {each.model.name}` uses it"
+        if each.model.mmproj is not None:
+            verdict += f". With {each.model.mmproj.name} it reads more than text"
         instead = library.instead(each)
         verdict += f". {instead}" if instead else ""
         console.write(
@@ -154,6 +157,9 @@ async def show_info(services: Services, options: Options, console: Console) -> N
     for adapter in config.adapters:
         size = bytes_in_words(adapter.num_bytes)
         console.write(f"  adapter         {adapter.path} at {adapter.scale:g}, {size}\n")
+    if facts.mmproj:
+        told = facts.media_refusal or f"reads {' and '.join(facts.reads) or 'nothing more'}"
+        console.write(f"  mmproj          {facts.mmproj}: {told}\n")
     if fit is not None:
         console.write(f"  here            {verdict_in_words(fit)}\n")
     if path == starter_model():

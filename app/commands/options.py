@@ -25,6 +25,9 @@ class Options:
     model: str = ""
     draft_model: str = ""
     adapters: tuple[tuple[str, float], ...] = ()
+    mmproj: str = ""
+    images: tuple[str, ...] = ()
+    sounds: tuple[str, ...] = ()
     system: str = ""
     json: bool = False
     yes: bool = False
@@ -59,6 +62,8 @@ class Options:
         return replace(
             options,
             ids=tuple(options.ids),
+            images=tuple(options.images),
+            sounds=tuple(options.sounds),
             adapters=tuple((str(file), float(scale)) for file, scale in options.adapters),
             grammar_examples=tuple(options.grammar_examples),
         )

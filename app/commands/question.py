@@ -1,18 +1,23 @@
 """What `generate` asks: the options, the preset that they name, and the settings in one."""
 
+import asyncio
 import time
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TypeVar
 
 from app.chat.chat_model import ChatModel
 from app.chat.draft import turns_of
 from app.chat.message import Role
+from app.chat.senses import check_readable
 from app.chat.turns import Turn
 from app.commands.options import Options
+from app.media.attachment import attachment_from
 from app.presets.given import MODELS_OWN
 from app.presets.preset import Preset
 from app.services import Services
 from engine.guided.grammar import Grammar
+from engine.media import Media, MediaKind
 from engine.sampling_params import SamplingParams
 
 T = TypeVar("T")
@@ -41,8 +46,19 @@ async def question_of(services: Services, options: Options) -> Question:
         system = options.system or _given(preset.system_prompt, system)
         examples = _given(preset.examples, examples)
         form = form or (preset.form.grammar if preset.form else None)
-    turns = [*turns_of(examples), Turn(Role.USER, options.text)]
+    media = await _media(model, options)
+    turns = [*turns_of(examples), Turn(Role.USER, options.text, media=media)]
     return Question(model, await model.prompt(turns, system, time.time()), params, form)
+
+
+async def _media(model: ChatModel, options: Options) -> tuple[Media, ...]:
+    """What is shown with the text. Raises UsageError."""
+    files = [(Path(each), MediaKind.IMAGE) for each in options.images]
+    files += [(Path(each), MediaKind.AUDIO) for each in options.sounds]
+    # Before anything is read: it takes a while.
+    check_readable(model.loaded.info, [kind for _, kind in files])
+    attachments = [await asyncio.to_thread(attachment_from, *each) for each in files]
+    return tuple(each.media for each in attachments)
 
 
 async def _preset(services: Services, name: str) -> Preset | None:

@@ -1,5 +1,6 @@
 """Conversations in the database: trees of messages that only grow, until a purge."""
 
+import asyncio
 import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
@@ -12,6 +13,7 @@ from app.chat.belonging import TEMPORARY
 from app.chat.example import Example
 from app.chat.message import Conversation, Message, MessageState, Overflow, Role
 from app.chat.title import first_words
+from app.history.attachments import insert_attachments, with_attachments
 from app.history.database import Database
 from app.history.rows import (
     conversation_from_row,
@@ -40,6 +42,7 @@ from app.history.statements import (
     write_answer,
 )
 from app.history.stores import Stores
+from app.media.attachment import Attachment
 from engine.errors import HistoryError
 
 LISTED = "select * from conversation where deleted_at is null order by updated_at desc, seq desc"
@@ -183,9 +186,11 @@ class Conversations:
 
         def read(tables: Tables) -> list[Message]:
             leaf = conversation_of(tables, conversation_id).active_leaf_id
-            return branch(tables, leaf, -1 if limit is None else max(limit, 0))
+            found = branch(tables, leaf, -1 if limit is None else max(limit, 0))
+            return with_attachments(tables, found, database)
 
-        return await self._of(conversation_id).run(read)
+        database = self._of(conversation_id)
+        return await database.run(read)
 
     async def num_messages(self, conversation_id: str) -> int:
         """The length of the active branch."""
@@ -201,9 +206,10 @@ class Conversations:
 
         def read(tables: Tables) -> list[Message]:
             message_row(tables, message_id)
-            return branch(tables, message_id)
+            return with_attachments(tables, branch(tables, message_id), database)
 
-        return await self._of(message_id).run(read)
+        database = self._of(message_id)
+        return await database.run(read)
 
     async def siblings(self, message_id: str) -> list[str]:
         """The ids of this message and of the others with its parent, in order of creation."""
@@ -238,23 +244,29 @@ class Conversations:
         text: str,
         parent_id: str | None | Literal[Place.ACTIVE_LEAF] = ACTIVE_LEAF,
         form: AnswerForm | None = None,
+        attachments: Sequence[Attachment] = (),
     ) -> Exchange:
-        """Store what the user said and an empty answer, which becomes the active leaf and is to be
-        written in `form`.
+        """Store what the user said, with its attachments, and an empty answer, which becomes the
+        active leaf and is to be written in `form`.
 
         Another `parent_id` makes a new branch there; None makes another first message.
         """
+
+        # Before the store thread is busy with it: the content may have to be read by that thread.
+        contents = [await asyncio.to_thread(each.read) for each in attachments]
 
         def store(tables: Tables) -> Exchange:
             conversation = conversation_at_rest(tables, conversation_id)
             parent = conversation.active_leaf_id if parent_id is ACTIVE_LEAF else parent_id
             now = self._clock()
             user = insert_message(tables, conversation_id, parent, Role.USER, storable(text), now)
+            insert_attachments(tables, user.message_id, zip(attachments, contents, strict=True))
             answer = insert_answer(tables, user, now, form)
             if not conversation.title:
+                names = ", ".join(each.name for each in attachments)
                 tables.execute(
                     "update conversation set title = ? where id = ?",
-                    [first_words(user.content), conversation_id],
+                    [first_words(user.content or storable(names)), conversation_id],
                 )
             return Exchange(user, answer)
 

@@ -131,6 +131,26 @@ def m006_likelihoods(db: Tables) -> None:
     db.execute("alter table message add column likelihoods text not null default ''")
 
 
+def m007_attachments(db: Tables) -> None:
+    """Pictures and sounds, which go with the message that they were sent with."""
+    db.execute(
+        """
+        create table attachment(
+            seq integer primary key,
+            message_id text not null references message(id) on delete cascade,
+            kind text not null,
+            name text not null,
+            media_type text not null,
+            width integer not null,
+            height integer not null,
+            digest text not null,
+            preview blob not null,
+            content blob not null)
+        """
+    )
+    db.execute("create index attachment_of_message on attachment(message_id)")
+
+
 MIGRATIONS: tuple[Step, ...] = (
     m001_conversations,
     m002_program_users,
@@ -138,6 +158,7 @@ MIGRATIONS: tuple[Step, ...] = (
     m004_answer_forms,
     m005_examples,
     m006_likelihoods,
+    m007_attachments,
 )
 """A step that was shipped is never edited; a change is a new step at the end."""
 

@@ -10,7 +10,8 @@ from typing import Any
 from sqlite_utils import Database as Tables
 
 from app.chat.belonging import is_reserved
-from app.chat.message import MessageState
+from app.chat.message import Message, MessageState
+from app.history.attachments import contents_of, insert_attachments, with_attachments
 from app.history.database import Database
 from app.history.rows import (
     conversation_from_row,
@@ -20,6 +21,7 @@ from app.history.rows import (
 )
 from app.history.statements import unknown_conversation
 from app.history.tree import Tree, read_tree, unfit
+from app.media.attachment import Attachment
 from engine.errors import HistoryError, NotFound
 
 VERSION = 1
@@ -47,7 +49,7 @@ async def export(database: Database, ids: Sequence[str] | None = None) -> dict[s
 
     def read(tables: Tables) -> list[dict[str, Any]]:
         wanted = _all_ids(tables) if ids is None else ids
-        return [_tree(tables, each).as_json() for each in wanted]
+        return [_tree(tables, database, each).as_json() for each in wanted]
 
     return {
         "inglenook": VERSION,
@@ -62,7 +64,7 @@ async def import_(database: Database, document: object) -> ImportReport:
     One that is here but deleted comes back if it is the same.
     """
     trees = _read_document(document)
-    return await database.run(lambda tables: _import(tables, trees))
+    return await database.run(lambda tables: _import(tables, database, trees))
 
 
 def _read_document(document: object) -> list[Tree]:
@@ -82,11 +84,11 @@ def _read_document(document: object) -> list[Tree]:
     return [read_tree(each, f"conversation {number}") for number, each in enumerate(listed, 1)]
 
 
-def _import(tables: Tables, trees: Sequence[Tree]) -> ImportReport:
+def _import(tables: Tables, database: Database, trees: Sequence[Tree]) -> ImportReport:
     imported, copied, skipped = [], [], []
     for tree in trees:
         conversation_id = tree.conversation.conversation_id
-        if _is_here(tables, tree):
+        if _is_here(tables, database, tree):
             tables.execute(
                 "update conversation set deleted_at = null where id = ?", [conversation_id]
             )
@@ -101,9 +103,9 @@ def _import(tables: Tables, trees: Sequence[Tree]) -> ImportReport:
     return ImportReport(imported=tuple(imported), copied=tuple(copied), skipped=tuple(skipped))
 
 
-def _is_here(tables: Tables, tree: Tree) -> bool:
+def _is_here(tables: Tables, database: Database, tree: Tree) -> bool:
     try:
-        here = _tree(tables, tree.conversation.conversation_id, with_deleted=True)
+        here = _tree(tables, database, tree.conversation.conversation_id, with_deleted=True)
     except NotFound:
         return False
     return here == tree
@@ -149,6 +151,7 @@ def _with_new_ids(tree: Tree) -> Tree:
 
 
 def _insert(tables: Tables, tree: Tree) -> None:
+    """The content of attachments that came in a file is in memory, so this thread may read it."""
     tables.table("conversation").insert(row_from_conversation(tree.conversation))
     depths: dict[str | None, int] = {None: 0}
     rows = []
@@ -156,6 +159,9 @@ def _insert(tables: Tables, tree: Tree) -> None:
         depths[message.message_id] = depths[message.parent_id] + 1
         rows.append({**row_from_message(message), "depth": depths[message.message_id]})
     tables.table("message").insert_all(rows)
+    for message in tree.messages:
+        held = [(each, each.read()) for each in message.attachments]
+        insert_attachments(tables, message.message_id, held)
 
 
 def _all_ids(tables: Tables) -> list[str]:
@@ -163,7 +169,11 @@ def _all_ids(tables: Tables) -> list[str]:
     return [row["id"] for row in rows]
 
 
-def _tree(tables: Tables, conversation_id: str, with_deleted: bool = False) -> Tree:
+def _tree(
+    tables: Tables, database: Database, conversation_id: str, with_deleted: bool = False
+) -> Tree:
+    """Its attachments are in memory: the store thread, which makes a file of them, cannot ask
+    itself for them."""
     rows = list(
         tables.query(
             "select * from conversation where id = ? and (deleted_at is null or ?)",
@@ -178,6 +188,10 @@ def _tree(tables: Tables, conversation_id: str, with_deleted: bool = False) -> T
             "select * from message where conversation_id = ? order by seq", [conversation_id]
         )
     ]
+    messages = [
+        replace(message, attachments=_in_memory(tables, message))
+        for message in with_attachments(tables, messages, database)
+    ]
     return Tree(
         conversation_from_row(rows[0]),
         tuple(
@@ -187,3 +201,14 @@ def _tree(tables: Tables, conversation_id: str, with_deleted: bool = False) -> T
             for message in messages
         ),
     )
+
+
+def _in_memory(tables: Tables, message: Message) -> tuple[Attachment, ...]:
+    if not message.attachments:
+        return ()
+    held = zip(message.attachments, contents_of(tables, message.message_id), strict=True)
+    return tuple(_holding(each, content) for each, content in held)
+
+
+def _holding(attachment: Attachment, content: bytes) -> Attachment:
+    return replace(attachment, read=lambda: content)

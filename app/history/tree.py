@@ -12,7 +12,9 @@ from app.chat.answer_form import AnswerForm, MadeIn
 from app.chat.example import Example, examples_as_json, examples_from_json
 from app.chat.likelihoods import Likelihoods
 from app.chat.message import Conversation, Message, MessageState, Overflow, Role, Seen
+from app.history.attachment_file import attachment_as_json, attachment_from_json
 from app.history.rows import bytes_from_ids, json_text, seen_as_json, storable
+from app.media.attachment import Attachment
 from engine.errors import HistoryError, InvalidParams, UsageError
 from engine.metrics import Timings
 from engine.sampling_params import SamplingParams, with_changes
@@ -119,6 +121,11 @@ def message_as_json(message: Message) -> dict[str, Any]:
         "seen": seen_as_json(message.seen),
         **_given("made_in", message.made_in),
         **_given("likelihoods", message.likelihoods),
+        **(
+            {"attachments": [attachment_as_json(each) for each in message.attachments]}
+            if message.attachments
+            else {}
+        ),
         "created_at": message.created_at,
     }
 
@@ -149,6 +156,7 @@ def _read_message(fields: "_Fields", conversation_id: str) -> Message:
         likelihoods=fields.likelihoods(
             "likelihoods", num_tokens=len(fields.token_ids("token_ids"))
         ),
+        attachments=fields.attachments("attachments"),
     )
 
 
@@ -268,6 +276,15 @@ class _Fields:
         except UsageError as error:
             raise self._wrong(key, f"not possible ({str(error).rstrip('.')})") from None
         return tuple(Example(storable(each.user), storable(each.assistant)) for each in found)
+
+    def attachments(self, key: str) -> tuple[Attachment, ...]:
+        found = self.found.get(key, [])
+        if not isinstance(found, list):
+            raise self._wrong(key, "not a list")
+        try:
+            return tuple(attachment_from_json(each) for each in found)
+        except ValueError as error:
+            raise self._wrong(key, f"not possible ({error})") from None
 
     def token_ids(self, key: str) -> tuple[int, ...]:
         value = self.found.get(key, [])

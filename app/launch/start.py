@@ -17,14 +17,15 @@ class Start:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """`model`, `draft_model` and `adapters` (FILE or FILE:SCALE) are named to the app; `command`
-    starts a program that knows `run`, empty: ours."""
+    """`model`, `draft_model`, `adapters` (FILE or FILE:SCALE) and `mmproj` are named to the app;
+    `command` starts a program that knows `run`, empty: ours."""
 
     opens_window: bool = True
     is_safe: bool = False
     model: str = ""
     draft_model: str = ""
     adapters: tuple[str, ...] = ()
+    mmproj: str = ""
     command: tuple[str, ...] = ()
 
     def arguments(self, start: Start) -> tuple[str, ...]:
@@ -38,6 +39,8 @@ class Options:
                 given += ["--draft-model", self.draft_model]
             for adapter in self.adapters:
                 given += ["--lora", adapter]
+            if self.mmproj:
+                given += ["--mmproj", self.mmproj]
         if start.is_safe:
             given.append("--safe")
         return tuple(given)

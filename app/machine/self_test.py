@@ -18,12 +18,11 @@ from app.history.database import Database
 from app.machine.check import Check, Failed
 from app.machine.home import Home
 from app.machine.kv_costs import random_prompt
-from engine.batch import GRID_TOKENS
 from engine.errors import InglenookError
 from engine.guided.grammar import Grammar, GrammarKind
 from engine.guided.validator import AnswerValidator
 from engine.kv.segment import Belonging
-from engine.request import RequestOptions, RequestOutput
+from engine.request import GRID_TOKENS, RequestOptions, RequestOutput
 from engine.sampling_params import SamplingParams
 
 MOST_SECONDS = 10.0

@@ -37,6 +37,8 @@ class CatalogModel:
     words: int
     tied: bool
     sizes: Mapping[str, float]
+    mmproj: float = 0.0
+    """What it reads pictures with, in billions of bytes; it comes along. 0: it reads text alone."""
 
     @property
     def usual(self) -> str:
@@ -44,11 +46,12 @@ class CatalogModel:
         return "Q4_K_M" if "Q4_K_M" in self.sizes else next(iter(self.sizes))
 
     def num_bytes(self, quantization: str) -> int:
-        return round(self.sizes[quantization] * 1e9)
+        """All that is downloaded."""
+        return round((self.sizes[quantization] + self.mmproj) * 1e9)
 
     def shape(self, quantization: str) -> ModelShape:
         """About right, as the sizes are."""
-        num_bytes = self.num_bytes(quantization)
+        weight_bytes = round(self.sizes[quantization] * 1e9)
         num_parameters = round(self.parameters * 1e9)
         table = 0 if self.tied else self.width * self.words
         num_multiplied = (round(self.active * 1e9) if self.active else num_parameters) - table
@@ -56,10 +59,10 @@ class CatalogModel:
             self.layers * self.kv_heads * 2 * self.head_size, frozenset([self.head_size]), True
         )
         return ModelShape(
-            num_bytes=num_bytes,
+            num_bytes=self.num_bytes(quantization),
             num_parameters=num_parameters,
             multiplied={weight_type(quantization): num_multiplied},
-            read_bytes=round(num_bytes * num_multiplied / num_parameters),
+            read_bytes=round(weight_bytes * num_multiplied / num_parameters),
             num_layers=self.layers,
             trained_context=self.context,
             context=ContextShape(

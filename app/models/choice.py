@@ -6,23 +6,27 @@ from functools import cached_property
 from pathlib import Path
 
 from app.models.local import find_model
+from app.models.mmproj import mmproj_beside
 from app.paths import Paths
 from app.safe_mode import safe_config
 from app.settings import Settings
 from engine.adapter import Adapter
 from engine.config import EngineConfig
+from engine.errors import ModelNotFound
 
 
 @dataclass(frozen=True, kw_only=True)
 class ModelChoice:
     """`model` and `draft_model` override the saved choices: a path, a name of `models list`, or
-    empty. `adapters` (each a path or a name, and a scale) go before those saved for the model."""
+    empty. `adapters` (each a path or a name, and a scale) go before those saved for the model, and
+    the file `mmproj` before the multimodal part that lies beside it."""
 
     paths: Paths
     settings: Settings
     model: str = ""
     draft_model: str = ""
     adapters: tuple[tuple[str, float], ...] = ()
+    mmproj: str = ""
 
     @property
     def is_named(self) -> bool:
@@ -52,6 +56,19 @@ class ModelChoice:
             Adapter(find_model(self.paths, self.settings, name), scale) for name, scale in named
         )
 
+    @property
+    def mmproj_path(self) -> Path | None:
+        """What the model reads pictures and sounds with; None: there is nothing.
+
+        Raises ModelNotFound.
+        """
+        if not self.mmproj:
+            return mmproj_beside(self.model_path)
+        path = Path(self.mmproj)
+        if not path.is_file():
+            raise ModelNotFound(f"There is no mmproj file at {path}: name another one.")
+        return path
+
     def config(self, *, keeps_kv: bool, is_safe: bool) -> EngineConfig:
         """Everything the engine is told. `keeps_kv`: what was read stays on the disk."""
         if is_safe:
@@ -61,4 +78,5 @@ class ModelChoice:
             self.paths.kv if keeps_kv else None,
             self.draft_model_path,
             self.used_adapters,
+            self.mmproj_path,
         )

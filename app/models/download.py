@@ -21,8 +21,8 @@ from app.models.way import (
     Download,
     DownloadState,
     Way,
-    local_name,
     part_size,
+    targets_of,
     way_of,
 )
 from engine.backends.llama_cpp.split_file import model_name
@@ -57,7 +57,7 @@ class Downloads:
 
     async def begin(self, offer: Offer) -> str:
         """Start it, or go on with it; gives its name. Raises what stands in the way."""
-        targets = [self._folder / local_name(file.name) for file in offer.files]
+        targets = targets_of(self._folder, offer)
         name = model_name(targets[0])
         known = self._ways.get(name)
         if known is not None and known.task is not None:

@@ -7,7 +7,7 @@ a mirror. Sizes and SHA-256 sums are those it tells, so that what comes can be c
 import os
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import quote
 
@@ -21,6 +21,7 @@ LARGEST_FILE = 2**50
 _REPO = re.compile(r"\w[\w.-]*/\w[\w.-]*", re.ASCII)
 _PART = re.compile(r"-(\d{5})-of-(\d{5})(?=\.gguf$)", re.IGNORECASE)
 _COMPANION = re.compile(r"mmproj|imatrix|(?:^|[-_.])lora(?:[-_.]|$)", re.IGNORECASE)
+_MMPROJ = re.compile("mmproj", re.IGNORECASE)
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
@@ -48,11 +49,14 @@ class RemoteFile:
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """A model that can be downloaded: one file, or all its parts in their order."""
+    """A model that can be downloaded: one file, or all its parts in their order, and with them what
+    it reads pictures or sounds with."""
 
     repo: str
     quantization: str
     files: tuple[RemoteFile, ...]
+    has_mmproj: bool = False
+    """The last of the files is the model's multimodal part."""
 
     @property
     def num_bytes(self) -> int:
@@ -97,9 +101,24 @@ class Hub:
         except (AttributeError, KeyError, TypeError, ValueError, OverflowError) as error:
             raise _strange(url) from error
         offers = grouped(repo, (each for each in files if not _COMPANION.search(each.name)))
+        mmproj = usual_mmproj(files)
+        if mmproj is not None:
+            offers = [
+                replace(each, files=(*each.files, mmproj), has_mmproj=True) for each in offers
+            ]
         if not offers:
             raise DownloadError(f"{repo} has no GGUF file that can be used: choose another name.")
         return offers
+
+
+def usual_mmproj(files: Iterable[RemoteFile]) -> RemoteFile | None:
+    """The multimodal part that goes with all models of a name; None: they read text alone."""
+    found = [each for each in files if _MMPROJ.search(each.name)]
+    for usual in ("F16", "BF16", "Q8_0", "F32"):
+        for each in found:
+            if quantization_of(each.name).upper() == usual:
+                return each
+    return found[0] if found else None
 
 
 def grouped(repo: str, files: Iterable[RemoteFile]) -> list[Offer]:

@@ -16,6 +16,7 @@ from app.models.fit import Fit, Room, Verdict, fit, fitting_context, largest_fit
 from app.models.hub import FoundRepo, Hub, Offer, chosen_offer
 from app.models.local import LocalModel, find_model, list_models, num_bytes_of
 from app.models.look import Look, Looks
+from app.models.mmproj import is_mmproj, mmproj_beside, own_mmproj
 from app.models.outside import Outside
 from app.models.pace import Pace, PaceBook
 from app.models.part_file import check_room
@@ -236,7 +237,7 @@ class ModelLibrary:
         if model.is_ours:
             try:
                 # Without its first part the model is gone for everybody.
-                for part in parts_of(model.path):
+                for part in (*parts_of(model.path), own_mmproj(model.path)):
                     part.unlink(missing_ok=True)
             except OSError as error:
                 raise HomeError(
@@ -287,12 +288,18 @@ class ModelLibrary:
 
     def _copy(self, path: Path) -> Path:
         folder = self._paths.models
-        targets = [folder / part.name for part in parts_of(path)]
+        sources = parts_of(path)
+        targets = [folder / part.name for part in sources]
+        mmproj = mmproj_beside(path)
+        if mmproj is not None:
+            # It goes by our name for it there, beside other models.
+            sources = [*sources, mmproj]
+            targets = [*targets, own_mmproj(targets[0])]
         if any(target.exists() for target in targets):
             raise UsageError(f"{path.name} is in the models folder already: remove it first.")
-        check_room(folder, num_bytes_of(path))
+        check_room(folder, sum(source.stat().st_size for source in sources))
         try:
-            for source, target in zip(reversed(parts_of(path)), reversed(targets), strict=True):
+            for source, target in zip(reversed(sources), reversed(targets), strict=True):
                 part = target.with_name(f"{target.name}.part")
                 shutil.copyfile(source, part)
                 part.replace(target)
@@ -312,7 +319,7 @@ def _first_part(path: Path) -> Path:
     path = path.expanduser().absolute()
     if path.is_dir():
         files = [each for each in sorted(path.glob("*.gguf")) if each.is_file()]
-        models = [each for each in files if each == parts_of(each)[0]]
+        models = [each for each in files if each == parts_of(each)[0] and not is_mmproj(each)]
         if len(models) > 1:
             names = ", ".join(each.name for each in models[:5])
             raise UsageError(f"{path} has {len(models)} models: name one of them ({names}).")

@@ -7,6 +7,7 @@ from typing import Any
 
 from app.models.adapters import adapters_as_json
 from app.models.elsewhere import find_elsewhere
+from app.models.mmproj import is_mmproj, mmproj_beside
 from app.models.shelf import Shelf
 from app.models.starter import starter_model
 from app.paths import Paths
@@ -14,7 +15,7 @@ from app.settings import Settings
 from engine.adapter import Adapter
 from engine.backends.llama_cpp.split_file import is_later_part, model_name, parts_of
 from engine.config import EngineConfig
-from engine.errors import ModelNotFound
+from engine.errors import ModelError, ModelNotFound
 
 STARTER = "starter"
 BROUGHT, COPIED, FOLDER, ADDED = "downloaded", "copied", "models folder", "added"
@@ -31,6 +32,8 @@ class LocalModel:
     is_starter: bool
     is_chosen: bool
     source: str
+    mmproj: Path | None = None
+    """The multimodal part beside it."""
 
     @property
     def is_ours(self) -> bool:
@@ -55,6 +58,11 @@ class ModelFacts:
     kv_bytes_per_token: int
     memory_bytes: int
     adapters: tuple[Adapter, ...] = ()
+    mmproj: str = ""
+    reads: tuple[str, ...] = ()
+    """What else than text: "images", "audio"."""
+    media_refusal: str = ""
+    """Why the multimodal part that is there cannot be used, as far as its header tells."""
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self) | {"adapters": adapters_as_json(self.adapters)}
@@ -69,7 +77,8 @@ def known_models(paths: Paths) -> list[tuple[str, Path, str]]:
     for path in sorted(paths.models.glob("*.gguf")):
         # A pipe would be waited for; of a link to nowhere it is said what is wrong.
         is_other = path.exists() and not path.is_file()
-        if not is_other and not is_later_part(path):
+        # A multimodal part is told of with its model.
+        if not (is_other or is_later_part(path) or is_mmproj(path)):
             found.append((model_name(path), path, brought.get(path.name, FOLDER)))
     found += [(model_name(path), path, ADDED) for path in shelf.added()]
     found += [(each.name, each.path, each.program) for each in find_elsewhere()]
@@ -96,7 +105,15 @@ def list_models(paths: Paths, settings: Settings) -> list[LocalModel]:
     if chosen is not None and chosen not in [path for _, path, _ in known]:
         known.append((model_name(chosen), chosen, ADDED))
     return [
-        LocalModel(name, path, num_bytes_of(path), path == starter, path == chosen, source)
+        LocalModel(
+            name,
+            path,
+            num_bytes_of(path),
+            path == starter,
+            path == chosen,
+            source,
+            mmproj_beside(path),
+        )
         for name, path, source in known
     ]
 
@@ -144,6 +161,7 @@ def model_facts(config: EngineConfig) -> ModelFacts:
         needed = model.shape.memory_bytes(config)
     finally:
         model.close()
+    reads, refusal = _reads(config.mmproj_path)
     return ModelFacts(
         name=info.name,
         path=str(config.model_path),
@@ -154,7 +172,24 @@ def model_facts(config: EngineConfig) -> ModelFacts:
         kv_bytes_per_token=info.kv_bytes_per_token,
         memory_bytes=needed,
         adapters=config.adapters,
+        mmproj="" if config.mmproj_path is None else str(config.mmproj_path),
+        reads=reads,
+        media_refusal=refusal,
     )
+
+
+def _reads(mmproj: Path | None) -> tuple[tuple[str, ...], str]:
+    """What a multimodal part makes readable, or why it does not."""
+    if mmproj is None:
+        return (), ""
+    from engine.backends.llama_cpp.mmproj_file import read_mmproj
+
+    try:
+        shape = read_mmproj(mmproj)
+    except ModelError as error:
+        return (), str(error)
+    kinds = {"images": shape.has_vision, "audio": shape.has_audio}
+    return tuple(kind for kind, has in kinds.items() if has), ""
 
 
 def _resolved(path: Path) -> Path:

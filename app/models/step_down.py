@@ -32,5 +32,7 @@ def steps_down(config: EngineConfig, starter: Path | None) -> Iterator[Step]:
             f"with a context of {counted(tokens, 'token')}, kept as q8_0, instead",
         )
     if starter is not None and starter != config.model_path:
-        small = replace(config, model_path=starter, draft_model_path=None, adapters=())
+        small = replace(
+            config, model_path=starter, draft_model_path=None, adapters=(), mmproj_path=None
+        )
         yield Step(small, "and the starter model took its place")

@@ -11,6 +11,7 @@ from time import monotonic
 from typing import Any
 
 from app.models.hub import Offer, RemoteFile
+from app.models.mmproj import own_mmproj
 from app.models.part_file import PartFile
 from app.private_file import write_private
 from engine.backends.llama_cpp.split_file import model_name
@@ -143,7 +144,7 @@ def way_of(note: Path) -> Way | None:
         etags = [str(etag) for etag in values.pop("etags")]
         files = tuple(RemoteFile(**each) for each in values.pop("files"))
         offer = replace(Offer(**values, files=()), files=files)
-        targets = [note.with_name(local_name(file.name)) for file in files]
+        targets = targets_of(note.parent, offer)
         if len(etags) != len(files) or not files:
             return None
     except (
@@ -157,6 +158,15 @@ def way_of(note: Path) -> Way | None:
     ):
         return None
     return Way(model_name(targets[0]), offer, targets, etags)
+
+
+def targets_of(folder: Path, offer: Offer) -> list[Path]:
+    """Where the files of a model go. Its multimodal part is named after the model, since makers
+    call theirs alike."""
+    targets = [folder / local_name(file.name) for file in offer.files]
+    if offer.has_mmproj and len(targets) > 1:
+        targets[-1] = own_mmproj(targets[0])
+    return targets
 
 
 def local_name(name: str) -> str:

@@ -17,6 +17,7 @@ from app.chat.context import DoesNotFit
 from app.chat.message import Message, Overflow, Role
 from app.chat.prompts import left_out_before
 from app.ui.answer_as import AnswerAs
+from app.ui.attached import Attached
 from app.ui.boundary import told, told_on_the_way
 from app.ui.choices import read_examples
 from app.ui.context import Meter, OverflowPanel
@@ -145,7 +146,9 @@ class Chat:
         self.overflow = OverflowPanel(services)
         with gr.Row(elem_id="above_composer"):
             self.meter = Meter()
+            self.attach = gr.Button("Add a picture", size="sm", elem_id="attach")
             self.answer_as = AnswerAs()
+        self.attached = Attached(services.pending)
         self.composer = gr.Textbox(
             elem_id="composer",
             label="Your message",
@@ -225,16 +228,23 @@ class Chat:
 
     @told
     async def send(
-        self, text: str, conversation_id: str | None, form: AnswerForm | None, *choices: Any
+        self,
+        text: str,
+        attached: str,
+        conversation_id: str | None,
+        form: AnswerForm | None,
+        *choices: Any,
     ) -> list[Any]:
-        """Hand the text to a job; a first message makes its conversation, which is remembered.
+        """Hand the text and what is attached to a job; a first message makes its conversation,
+        which is remembered.
 
         What does not fit stays in the box, and the user is asked. Gives values for `sent`.
         """
-        if not text.strip():
-            return [gr.skip(), gr.skip(), gr.skip(), *self.overflow.hide()]
+        shown = self.attached.all(attached)
+        if not (text.strip() or shown):
+            return [gr.skip(), gr.skip(), gr.skip(), gr.skip(), *self.overflow.hide()]
         if conversation_id is not None:
-            return await self._try(self.services.jobs.send(conversation_id, text), conversation_id)
+            return await self._send(text, attached, conversation_id)
         chosen, sampling = self.settings.changes(choices)
         conversations = self.services.conversations
         made = await conversations.create(
@@ -244,11 +254,12 @@ class Chat:
             examples=chosen.examples,
         )
         try:
-            await self.services.jobs.send(made.conversation_id, text)
+            await self.services.jobs.send(made.conversation_id, text, shown)
         except InglenookError:
             await conversations.purge(made.conversation_id)
             raise
-        return ["", made.conversation_id, made.conversation_id, *self.overflow.hide()]
+        self.attached.sent(attached)
+        return ["", "", made.conversation_id, made.conversation_id, *self.overflow.hide()]
 
     async def send_example(
         self,
@@ -257,15 +268,12 @@ class Chat:
         form: AnswerForm | None,
         *choices: Any,
     ) -> list[Any]:
-        return await self.send(example.value["text"], conversation_id, form, *choices)
+        return await self.send(example.value["text"], "", conversation_id, form, *choices)
 
     @told
     async def answer_again(self, conversation_id: str) -> list[Any]:
         """Gives values for `sent`."""
-        return [
-            gr.skip(),
-            *(await self._try(self.services.jobs.regenerate(conversation_id), conversation_id))[1:],
-        ]
+        return await self._again(self.services.jobs.regenerate(conversation_id), conversation_id)
 
     async def show_before(self, conversation_id: str) -> None:
         await self._show_beside(conversation_id, -1)
@@ -293,52 +301,70 @@ class Chat:
         if conversation_id is None:
             raise UsageError("This conversation is gone: it may have been deleted.")
         going_on = self.services.jobs.continue_from(conversation_id, answer_id, place, token_id)
-        return [gr.skip(), *(await self._try(going_on, conversation_id))[1:]]
+        return await self._again(going_on, conversation_id)
 
     @told
-    async def leave_out(self, text: str, conversation_id: str) -> list[Any]:
-        return await self._decide(Overflow.DROP, text, conversation_id)
+    async def leave_out(self, text: str, attached: str, conversation_id: str) -> list[Any]:
+        return await self._decide(Overflow.DROP, text, attached, conversation_id)
 
     @told
-    async def sum_up(self, text: str, conversation_id: str) -> list[Any]:
-        return await self._decide(Overflow.SUMMARISE, text, conversation_id)
+    async def sum_up(self, text: str, attached: str, conversation_id: str) -> list[Any]:
+        return await self._decide(Overflow.SUMMARISE, text, attached, conversation_id)
 
     @told
-    async def enlarge(self, context_tokens: int, text: str, conversation_id: str) -> list[Any]:
+    async def enlarge(
+        self, context_tokens: int, text: str, attached: str, conversation_id: str
+    ) -> list[Any]:
         """Take a larger context, which loads the model again, and go on with what was asked."""
         services = self.services
         services.save_settings(replace(services.settings, context_tokens=context_tokens))
         await services.reload_model()
-        return await self._go_on(text, conversation_id)
+        return await self._go_on(text, attached, conversation_id)
 
-    async def _decide(self, choice: Overflow, text: str, conversation_id: str) -> list[Any]:
+    async def _decide(
+        self, choice: Overflow, text: str, attached: str, conversation_id: str
+    ) -> list[Any]:
         """Remember the choice and go on with what was asked."""
         await self.services.conversations.set_overflow(conversation_id, choice)
-        return await self._go_on(text, conversation_id)
+        return await self._go_on(text, attached, conversation_id)
 
-    async def _go_on(self, text: str, conversation_id: str) -> list[Any]:
-        # Without a text it was another answer that did not fit.
-        if text.strip():
-            return await self._try(self.services.jobs.send(conversation_id, text), conversation_id)
+    async def _go_on(self, text: str, attached: str, conversation_id: str) -> list[Any]:
+        # With neither it was another answer that did not fit.
+        if text.strip() or self.attached.all(attached):
+            return await self._send(text, attached, conversation_id)
         again = self.services.jobs.regenerate(conversation_id)
-        return [gr.skip(), *(await self._try(again, conversation_id))[1:]]
+        return await self._again(again, conversation_id)
+
+    async def _send(self, text: str, attached: str, conversation_id: str) -> list[Any]:
+        """Values for `sent`: empty boxes, or the question what to do."""
+        shown = self.attached.all(attached)
+        sending = self.services.jobs.send(conversation_id, text, shown)
+        values = await self._try(sending, conversation_id)
+        if values[0] == "":
+            self.attached.sent(attached)
+        return values
+
+    async def _again(self, starting: Awaitable[object], conversation_id: str) -> list[Any]:
+        """Values for `sent` that leave the boxes as they are."""
+        return [gr.skip(), gr.skip(), *(await self._try(starting, conversation_id))[2:]]
 
     async def _try(self, starting: Awaitable[object], conversation_id: str) -> list[Any]:
-        """Values for `sent`: an empty box, or the question what to do."""
         try:
             await starting
         except DoesNotFit as error:
-            return [gr.skip(), gr.skip(), gr.skip(), *self.overflow.ask(error.outlook)]
-        return ["", conversation_id, conversation_id, *self.overflow.hide()]
+            return [gr.skip(), gr.skip(), gr.skip(), gr.skip(), *self.overflow.ask(error.outlook)]
+        return ["", "", conversation_id, conversation_id, *self.overflow.hide()]
 
     async def measure(
-        self, text: str, conversation_id: str | None, prompt: str, examples: str
+        self, text: str, attached: str, conversation_id: str | None, prompt: str, examples: str
     ) -> Any:
         """How full the context is; nothing at all when that cannot be said."""
         try:
             begun = prompt, read_examples(examples)
-            fill = await self.services.sights.fill(conversation_id, text, begun)
-            return self.meter.show(fill, not text and await self._is_empty(conversation_id))
+            shown = self.attached.all(attached)
+            fill = await self.services.sights.fill(conversation_id, text, begun, shown)
+            is_empty = not (text or shown) and await self._is_empty(conversation_id)
+            return self.meter.show(fill, is_empty)
         except InglenookError:
             return gr.update(visible=False)
 
@@ -348,10 +374,10 @@ class Chat:
         return await self.services.conversations.num_messages(conversation_id) == 0
 
     async def measure_typing(
-        self, text: str, conversation_id: str | None, prompt: str, examples: str
+        self, text: str, attached: str, conversation_id: str | None, prompt: str, examples: str
     ) -> Any:
         await asyncio.sleep(TYPING_PAUSE_S)
-        return await self.measure(text, conversation_id, prompt, examples)
+        return await self.measure(text, attached, conversation_id, prompt, examples)
 
     @told
     async def stop(self, conversation_id: str | None) -> None:

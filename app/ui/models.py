@@ -83,6 +83,8 @@ def model_row(listed: Listed, library: ModelLibrary, settings: Settings) -> dict
             ("Context as loaded", f"{fit.context_tokens:,} tokens"),
             ("Memory as loaded", bytes_in_words(fit.needed_bytes)),
         ]
+        if model.mmproj is not None:
+            row["details"].append(("Pictures and sounds", f"with {model.mmproj.name}"))
     return row
 
 

@@ -25,6 +25,7 @@ from engine.errors import NotFound
 STATIC = Path(__file__).parent / "static"
 SHEETS = (
     "page",
+    "attached",
     "answer_form",
     "formed",
     "sampling",
@@ -197,7 +198,7 @@ class Page:
     def chats(self) -> None:
         chat, conversation = self.chat, self.conversation
         choices = [chat.answer_as.form, *self.settings.choices]
-        given = [chat.composer, conversation, *choices]
+        given = [chat.composer, chat.attached.ids, conversation, *choices]
         self._then_answer(chat.composer.submit(chat.send, given, self._sent, **ACTING))
         given = [conversation, *choices]
         chosen = chat.chatbot.example_select(chat.send_example, given, self._sent, **ACTING)
@@ -227,7 +228,7 @@ class Page:
     def outgrows(self) -> None:
         """What is done with a conversation that no longer fits, and how full it is."""
         chat, panel = self.chat, self.chat.overflow
-        given = [chat.composer, self.conversation]
+        given = [chat.composer, chat.attached.ids, self.conversation]
         for button, decide in ((panel.drop, chat.leave_out), (panel.summarise, chat.sum_up)):
             decided = button.click(decide, given, self._sent, **ACTING)
             chosen = [self.conversation], self.settings.overflow
@@ -242,6 +243,9 @@ class Page:
         typed = self._typed
         # Not `input`: the library knows only keys by that, and no pasted text.
         chat.composer.change(chat.measure_typing, typed, chat.meter.bar, **WHILE_TYPING)
+        attached = chat.attached
+        shown = attached.ids.change(attached.show, attached.ids, attached.strip, **ACTING)
+        self._measuring(shown.then)
 
     def looks(self) -> None:
         """What an answer was made from."""
@@ -305,7 +309,13 @@ class Page:
     @property
     def _sent(self) -> list[Any]:
         chat = self.chat
-        return [chat.composer, self.conversation, self.last, *chat.overflow.outputs]
+        return [
+            chat.composer,
+            chat.attached.ids,
+            self.conversation,
+            self.last,
+            *chat.overflow.outputs,
+        ]
 
     def chooses(self) -> None:
         settings = self.settings
@@ -378,6 +388,7 @@ class Page:
         settings = self.settings
         return [
             self.chat.composer,
+            self.chat.attached.ids,
             self.conversation,
             settings.system_prompt,
             settings.examples,

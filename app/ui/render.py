@@ -7,6 +7,7 @@ from typing import Any
 
 from app.amounts import milliseconds
 from app.chat.message import Message, MessageState, Role, Seen
+from app.ui.attached import shown_with
 from app.ui.formed import formed, forming
 from app.ui.markdown import closed, show_answer
 from app.ui.room import Answer
@@ -54,7 +55,7 @@ def _rows_of(message: Message) -> list[Row]:
         case Role.SYSTEM:
             return []
         case Role.USER:
-            return [_row("user", show_verbatim(message.content))]
+            return [_row("user", shown_with(message) + show_verbatim(message.content))]
         case Role.ASSISTANT:
             is_plain = message.made_in is None
             text = closed(show_answer(message.content)) if is_plain else _in_form(message)

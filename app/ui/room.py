@@ -8,17 +8,21 @@ from app.chat.example import Example
 from app.chat.forms import Forms
 from app.chat.message import Message
 from app.chat.prospect import Prospect
+from app.chat.senses import Senses
 from app.chat.sight import Beginning, Fill, Sight
 from app.history.conversations import Conversations
 from app.history.database import Database
 from app.launch.start_facts import StartFacts
 from app.machine.check import Check
 from app.machine.findings import Findings
+from app.media.attachment import Attachment
+from app.media.pending import Pending
 from app.memory import Memory
 from app.models.local import LocalModel
 from app.presets.store import Presets
 from app.settings import Settings
 from engine.adapter import Adapter
+from engine.media import MediaKind
 from engine.sampling_params import SamplingParams
 
 if TYPE_CHECKING:
@@ -51,7 +55,9 @@ class Jobs(Protocol):
     """The answers being written, at most one for each conversation."""
 
     def get(self, conversation_id: str) -> Job | None: ...
-    async def send(self, conversation_id: str, text: str) -> Job: ...
+    async def send(
+        self, conversation_id: str, text: str, attachments: Sequence[Attachment] = ()
+    ) -> Job: ...
     async def regenerate(self, conversation_id: str) -> Job: ...
     async def continue_from(
         self, conversation_id: str, answer_id: str, place: int, token_id: int
@@ -63,7 +69,11 @@ class Sights(Protocol):
     """How full the context is, and what an answer was made from."""
 
     async def fill(
-        self, conversation_id: str | None, typed: str, begun: Beginning | None = None
+        self,
+        conversation_id: str | None,
+        typed: str,
+        begun: Beginning | None = None,
+        attachments: Sequence[Attachment] = (),
     ) -> Fill | None: ...
     async def saw(self, answer_id: str) -> Sight: ...
 
@@ -110,6 +120,10 @@ class Services(Protocol):
     @property
     def presets(self) -> Presets: ...
     @property
+    def pending(self) -> Pending: ...
+    @property
+    def senses(self) -> Senses: ...
+    @property
     def settings(self) -> Settings: ...
     @property
     def start_facts(self) -> StartFacts: ...
@@ -134,6 +148,7 @@ class Services(Protocol):
     def cuda(self) -> "Installation": ...
     @property
     def library(self) -> "ModelLibrary": ...
+    async def check_readable(self, kind: MediaKind) -> None: ...
     async def reload_model(self) -> None: ...
     @property
     def model_path(self) -> Path: ...

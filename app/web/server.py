@@ -17,6 +17,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from app.ui.room import Services
 from app.web import environment
 from app.web.answers import answers_router
+from app.web.attachments import attachments_router
 from app.web.guard import Guard, local_hosts
 from app.web.likelihoods import likelihoods_router
 from app.web.models import models_router
@@ -44,15 +45,21 @@ def build(services: Services, port: int, cache: Path, routers: Sequence[APIRoute
     instance = secrets.token_hex(8)
 
     @app.get("/_app/state")
-    async def state() -> dict[str, str | int]:
-        """Whether the app is there, whether it is still the same one, and whether a conversation
-        has gone on somewhere."""
-        return {"instance": instance, "turns": services.conversations.num_turns}
+    async def state() -> dict[str, str | int | bool]:
+        """Whether the app is there, whether it is still the same one, whether a conversation has
+        gone on somewhere, and what can be shown to its model."""
+        return {
+            "instance": instance,
+            "turns": services.conversations.num_turns,
+            "sees": services.senses.sees,
+            "hears": services.senses.hears,
+        }
 
     own = (
         answers_router(services.conversations),
         presets_router(services.presets),
         models_router(services),
+        attachments_router(services),
         likelihoods_router(services.conversations, lambda: services.model_name),
     )
 

@@ -1,6 +1,6 @@
 """What every backend gives: a loaded model that turns a Batch into logits."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Protocol
@@ -9,7 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.batch import Batch
+from engine.errors import EngineError
 from engine.kv.segment import Blob
+from engine.media import Media, MediaSpan
 from engine.tokenizer import Tokenizer
 
 
@@ -17,7 +19,8 @@ from engine.tokenizer import Tokenizer
 class ModelInfo:
     """Facts about a loaded model. Sizes in bytes, context in tokens.
 
-    `sampling` is what its file recommends, by llama.cpp's names, as text.
+    `sampling` is what its file recommends, by llama.cpp's names, as text. `media_refusal` is why
+    the multimodal part that was found beside the model is not used, or empty.
     """
 
     name: str
@@ -31,6 +34,9 @@ class ModelInfo:
     bos_text: str
     eos_text: str
     sampling: Mapping[str, str] = field(default_factory=dict)
+    reads_images: bool = False
+    reads_audio: bool = False
+    media_refusal: str = ""
 
 
 class StepFailure(Enum):
@@ -135,6 +141,31 @@ class ModelRunner(Protocol):
         ...
 
 
+class MediaReader(Protocol):
+    """Reads pictures and sounds. The first two methods may be called by any thread, the others by
+    the engine's."""
+
+    def ids_of(self, media: Media) -> tuple[int, ...]:
+        """What stands in a prompt for it. Raises UsageError or EngineError."""
+        ...
+
+    def spans_in(self, token_ids: Sequence[int]) -> tuple[MediaSpan, ...]:
+        """What the ids below 0 of a prompt stand for. Raises UsageError."""
+        ...
+
+    def is_ready(self, span: MediaSpan) -> bool:
+        """Whether it can be computed, or never will be; if not, that is being prepared."""
+        ...
+
+    def error_of(self, span: MediaSpan) -> EngineError | None:
+        """Why it never will be. Asked again, it is tried again."""
+        ...
+
+    def let_go(self, spans: Iterable[MediaSpan], still_wanted: Iterable[MediaSpan]) -> None:
+        """The first are not waited for any more, except those that are among the others."""
+        ...
+
+
 class Backend(Protocol):
     """A loaded model."""
 
@@ -154,6 +185,11 @@ class Backend(Protocol):
 
     @property
     def model_runner(self) -> ModelRunner: ...
+
+    @property
+    def media(self) -> MediaReader | None:
+        """None: the model reads text alone."""
+        ...
 
     @property
     def max_request_tokens(self) -> int:

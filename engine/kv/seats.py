@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.backends.base import KVMemory
-from engine.batch import GRID_TOKENS
 from engine.kv.cells import Cells
 from engine.kv.prefix_tree import Match
 from engine.kv.seat import Seat
@@ -87,7 +86,11 @@ class Seats:
 
     def bring_back(self, request: Request, seconds: float | None) -> None:
         """Put stored KV into the cells of a running request, for about so long (None: all)."""
-        self._tiers.bring_back(self._seat_of(request), request, seconds)
+        seat = self._seat_of(request)
+        self._tiers.bring_back(seat, request, seconds)
+        if not seat.returning and (usable := request.reusable(seat.length)) < seat.length:
+            # Less came back than was promised, and it ends inside of what is computed whole.
+            self.resync(request, usable)
 
     def extend(self, request: Request, num_tokens: int) -> bool:
         """Cells for the next tokens of a running request. False: no room, nothing is lost."""
@@ -116,7 +119,7 @@ class Seats:
         seat = self._seat_of(request)
         place = request.num_prompt_tokens - 1
         if request.options.is_reproducible:
-            place -= place % GRID_TOKENS
+            place = request.reusable(place)
             seat.num_canonical = min(seat.length, place)
         if seat.length == place:
             self._tiers.save(seat, place)
@@ -127,8 +130,7 @@ class Seats:
         num_kept = request.num_computed_tokens
         if options.is_reproducible:
             # What was generated token by token has other bits than the same text read in pieces.
-            num_kept = min(num_kept, request.num_prompt_tokens)
-            num_kept -= num_kept % GRID_TOKENS
+            num_kept = request.reusable(min(num_kept, request.num_prompt_tokens))
         if request.leaves_nothing:
             num_kept = 0
         seat.returning.clear()
@@ -258,8 +260,7 @@ class Seats:
         seat = self._alone
         if seat is not None:
             limit = min(seat.num_canonical, request.num_tokens - 1)
-            num_held = common_prefix(seat.token_ids, request.token_ids, limit)
-            num_held -= num_held % GRID_TOKENS
+            num_held = request.reusable(common_prefix(seat.token_ids, request.token_ids, limit))
             if num_held >= stored.length and self._cells.cut_back(seat, num_held):
                 return seat, stored
         for idle in self._cells.idle():
@@ -272,8 +273,8 @@ class Seats:
         is_reproducible = request.options.is_reproducible
         limit = request.num_tokens - 1
         stored = self.store.match(request.token_ids, limit, is_canonical=is_reproducible)
-        length = stored.length - stored.length % GRID_TOKENS
-        if not is_reproducible or length == stored.length:
+        length = request.reusable(stored.length)
+        if length == stored.length:
             return stored
         if not self.can_cut:
             return Match()

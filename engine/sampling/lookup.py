@@ -7,6 +7,8 @@ is the guess. No second model is needed (Saxena, "Prompt Lookup Decoding", 2023)
 
 from collections.abc import Sequence
 
+from engine.media import first_media_id
+
 # So many tokens must have occurred before.
 NGRAM = 3
 # The more occurred before, the better is the guess: where the next class of them begins.
@@ -54,7 +56,10 @@ class PromptLookup:
             end = self._earlier[end - 1]
         if best_end is None:
             return (), 0
-        return self._token_ids[best_end : best_end + most], best_length
+        guessed = self._token_ids[best_end : best_end + most]
+        place = first_media_id(guessed)
+        # A picture is nothing that can be said again.
+        return (guessed, best_length) if place is None else (guessed[:place], best_length)
 
     def _match_length(self, end: int) -> int:
         token_ids = self._token_ids

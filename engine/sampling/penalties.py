@@ -49,6 +49,9 @@ class TokenCounts:
         self._start, self._end = start, len(token_ids)
 
     def _add(self, token_id: int) -> None:
+        if token_id < 0:
+            # A place of a picture: nothing that was said.
+            return
         slot = self._slots.setdefault(token_id, len(self._slots))
         if slot == len(self._ids):
             self._ids = np.concatenate([self._ids, np.zeros_like(self._ids)])
@@ -57,6 +60,8 @@ class TokenCounts:
         self._counts[slot] += 1
 
     def _remove(self, token_id: int) -> None:
+        if token_id < 0:
+            return
         slot = self._slots[token_id]
         self._counts[slot] -= 1
         if self._counts[slot]:

@@ -29,7 +29,9 @@ def completing_ngrams(tokens: NDArray[np.int32], size: int) -> Indices:
     ends = np.arange(size - 1, len(tokens))
     for back in range(1, size):
         ends = ends[tokens[ends - back] == tokens[len(tokens) - back]]
-    return np.unique(tokens[ends]).astype(np.intp)
+    ids = np.unique(tokens[ends]).astype(np.intp)
+    # Places of pictures have ids below 0, which nobody draws.
+    return ids[ids >= 0]
 
 
 class Dry:
@@ -70,6 +72,8 @@ class Dry:
         # A run ends where the window begins.
         lengths = np.minimum(self._lengths[start:], np.arange(1, len(self._lengths) - start + 1))
         ends = np.flatnonzero(lengths >= params.dry_allowed_length)
+        # What followed a run may have been a picture, whose ids below 0 nobody draws.
+        ends = ends[tokens[start + ends + 1] >= 0]
         ids, groups = np.unique(tokens[start + ends + 1], return_inverse=True)
         longest = np.zeros(len(ids), np.int64)
         np.maximum.at(longest, groups, lengths[ends])

@@ -142,7 +142,7 @@ class Speculator:
             if guess is not None:
                 most = min(len(guess.token_ids), num_left)
                 length = best_length(self.costs, guess.rate.share, most, len(writing), num_looks)
-            elif self._draft_model is not None and self._draft_model.is_ready:
+            elif self._draft_model is not None and self._can_ask(self._draft_model, request):
                 step = _Step(len(writing), num_looks, num_left)
                 guess = self._ask_model(self._draft_model, request, drafter, step)
                 length = 0 if guess is None else min(len(guess.token_ids), num_left)
@@ -159,6 +159,10 @@ class Speculator:
         self._drafters.pop(request.request_id, None)
         if self._draft_model is not None:
             self._draft_model.forget(request.request_id)
+
+    def _can_ask(self, model: DraftModel, request: Request) -> bool:
+        """The draft model sees no pictures, so it knows nothing of what follows one."""
+        return model.is_ready and not request.spans
 
     def _ask_model(
         self, model: DraftModel, request: Request, drafter: Drafter, step: "_Step"

@@ -19,8 +19,8 @@ class SamplingVocabulary:
         self.num_tokens = tokenizer.num_tokens
 
     def spell(self, token_id: int) -> bytes:
-        """What a token adds to an answer."""
-        return self._tokenizer.token_bytes(token_id)
+        """What a token adds to an answer; the places of a picture add nothing."""
+        return b"" if token_id < 0 else self._tokenizer.token_bytes(token_id)
 
     @cached_property
     def ends(self) -> Indices:

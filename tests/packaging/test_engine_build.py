@@ -31,7 +31,9 @@ def test_a_mac_has_one_library() -> None:
 def test_vision_is_built_into_packages_and_can_be_left_out() -> None:
     assert "-DLLAVA_BUILD=ON" in portable()
     assert "-DLLAVA_BUILD=OFF" in portable(vision=False)
-    assert "-DLLAVA_BUILD=OFF" in native_arguments("linux")
+    assert "-DLLAVA_BUILD=ON" in native_arguments("linux")
+    for arguments in (portable(), native_arguments("linux")):
+        assert "-DMTMD_VIDEO=OFF" in arguments
 
 
 def test_no_message_of_the_engine_names_the_folder_it_was_built_in() -> None:

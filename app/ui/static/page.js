@@ -18,6 +18,7 @@
   // ---- copies: render.py spells special characters as five-digit entities, here they are undone
   const asTyped = (text) =>
     text
+      .replace(/^<p class="shown">.*?<\/p>\n\n/, "")
       .replace(/\n\n(<p class="(note( failed)?|figures)">.*?<\/p>)+$/, "")
       .replace(/&#x(0[0-9A-F]{4});/g, (_, digits) => String.fromCodePoint(parseInt(digits, 16)));
   if (navigator.clipboard) {
@@ -305,6 +306,7 @@
       if (wasAway || (instance && instance !== state.instance)) return location.reload();
       instance = state.instance;
       noteTurns(state.turns);
+      dispatchEvent(new CustomEvent("inglenook-state", { detail: state }));
       misses = 0;
       say("");
     } catch {

@@ -21,7 +21,7 @@ from engine.backends.llama_cpp.memory_need import check_memory
 from engine.backends.llama_cpp.model import LlamaModel
 from engine.backends.llama_cpp.model_shape import MAX_TWINS
 from engine.backends.llama_cpp.state_blob import StateShape
-from engine.backends.llama_cpp.step_batch import Part, StepBatch
+from engine.backends.llama_cpp.step_batch import MediaPart, Part, StepBatch
 from engine.backends.llama_cpp.tile_filler import TileFiller
 from engine.batch import MAX_GUESSED
 from engine.clock import Spent
@@ -232,6 +232,39 @@ class LlamaContext:
         self._num_rows = 0
         self._repair(parts)
         return _FAILURES.get(code, StepFailure.BROKEN)
+
+    def decode_media(self, part: MediaPart) -> StepFailure | None:
+        """Compute places of a picture or a sound; None: done. There are no logits of them, and
+        those of an earlier step are gone. After a failure the sequence holds what it held."""
+        self._check_media(part)
+        self._num_rows = 0
+        self._batch.fill_media(part)
+        if part.is_whole:
+            bindings.llama_set_causal_attn(self._pointer, False)
+        try:
+            with self.computing:
+                code = int(bindings.llama_decode(self._pointer, self._batch.pointer))
+        finally:
+            self._batch.clear_media()
+            if part.is_whole:
+                bindings.llama_set_causal_attn(self._pointer, True)
+        if code == 0:
+            return None
+        self._repair([Part(part.sequence_id, part.start, [], 0)])
+        return _FAILURES.get(code, StepFailure.BROKEN)
+
+    def _check_media(self, part: MediaPart) -> None:
+        """Raises where llama.cpp would end the process."""
+        held = self.length(part.sequence_id)
+        if held != part.start:
+            raise BrokenCall(f"sequence {part.sequence_id} holds {held} tokens, not {part.start}")
+        num_places, width = part.embeddings.shape
+        if width != self._model.input_width:
+            raise BrokenCall(f"embeddings of {width} numbers")
+        if not 0 < num_places <= self._batch.size:
+            raise BrokenCall(f"a batch of {num_places} places, at most {self._batch.size} fit")
+        if part.embeddings.dtype != np.float32 or not part.embeddings.flags.c_contiguous:
+            raise BrokenCall("embeddings that do not lie one after the other")
 
     def _decode(self, parts: list[Part], num_tokens: int) -> int:
         self._batch.fill(parts, num_tokens)

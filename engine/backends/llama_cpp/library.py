@@ -29,6 +29,7 @@ __all__ = [
     "build_name",
     "collected_log",
     "heard_log",
+    "log_callback",
     "processor_kind",
 ]
 
@@ -53,11 +54,11 @@ def _on_log(level: int, message: bytes, _user_data: Any) -> None:
 
 
 # ctypes frees a callback that nobody holds, and the library would call into nothing.
-_log_callback = bindings.llama_log_callback(_on_log)
+log_callback = bindings.llama_log_callback(_on_log)
 
 
 def _start() -> None:
-    bindings.llama_log_set(_log_callback, ctypes.c_void_p(0))
+    bindings.llama_log_set(log_callback, ctypes.c_void_p(0))
     # A build with one library per processor kind registers none of them by itself.
     registered = bindings._lib.ggml_backend_reg_count
     registered.restype = ctypes.c_size_t

@@ -49,7 +49,7 @@ def check_model(shape: ModelShape, config: EngineConfig, beside_bytes: int = 0) 
     # What a recurrent model needs for each token is not known, see above.
     is_known = shape.context.is_cut_anywhere
     needed = beside_bytes + (
-        shape.memory_bytes(config) if is_known else shape.num_bytes + config.adapter_bytes
+        shape.memory_bytes(config) if is_known else shape.num_bytes + config.beside_model_bytes
     )
     available = psutil.virtual_memory().available
     if needed > available:

@@ -75,8 +75,13 @@ class LlamaModel:
 
     @property
     def pointer(self) -> Any:
+        return self.handle.pointer
+
+    @property
+    def handle(self) -> ModelHandle:
+        """To be held by whoever may use the model after it was closed."""
         assert self._handle is not None, "the model was closed"
-        return self._handle.pointer
+        return self._handle
 
     @property
     def is_recurrent(self) -> bool:
@@ -108,6 +113,11 @@ class LlamaModel:
     def width(self) -> int:
         """How many numbers go from layer to layer for each token."""
         return int(bindings.llama_model_n_embd(self.pointer))
+
+    @property
+    def input_width(self) -> int:
+        """How many numbers stand for a token, or for a place of a picture, that is read."""
+        return int(bindings.llama_model_n_embd_inp(self.pointer))
 
     @property
     def widest_layer(self) -> int:

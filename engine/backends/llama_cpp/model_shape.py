@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from engine.backends.llama_cpp.kv_type import KVShape, KVType
+from engine.backends.llama_cpp.mmproj_file import mmproj_bytes
 from engine.batch import MAX_GUESSED
 from engine.config import DEFAULT_CONTEXT_TOKENS, EngineConfig
 
@@ -92,4 +93,5 @@ class ModelShape:
         """All that the model takes when it is loaded so. Raises InvalidParams."""
         words = WORD_BYTES * self.context.num_words
         weights = self.num_bytes + words + config.adapter_bytes
-        return weights + self.context.bytes_for(config, self.trained_context)
+        media = mmproj_bytes(config.mmproj_path)
+        return weights + media + self.context.bytes_for(config, self.trained_context)

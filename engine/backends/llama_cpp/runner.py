@@ -7,9 +7,10 @@ from numpy.typing import NDArray
 
 from engine.backends.base import StepFailure
 from engine.backends.llama_cpp.context import LlamaContext
-from engine.backends.llama_cpp.step_batch import Part
+from engine.backends.llama_cpp.media_reader import MediaReader
+from engine.backends.llama_cpp.step_batch import MediaPart, Part
 from engine.backends.llama_cpp.threads import ThreadTuner
-from engine.batch import Batch
+from engine.batch import Batch, ScheduledRequest
 from engine.clock import Spent
 
 # A long piece of a prompt shares its work out as it goes, so a busy core hardly delays it. A short
@@ -21,8 +22,16 @@ SHORT_PIECE_TOKENS = 64
 class LlamaRunner:
     """Owned by the engine thread, except `abort_step`."""
 
-    def __init__(self, context: LlamaContext, threads: int, *, adapt_threads: bool) -> None:
+    def __init__(
+        self,
+        context: LlamaContext,
+        threads: int,
+        *,
+        adapt_threads: bool,
+        media: MediaReader | None = None,
+    ) -> None:
         self._context = context
+        self._media = media
         self._tuner = ThreadTuner(threads) if adapt_threads else None
         self._max_threads = self._set_threads = threads
         self._step_processor_s = 0.0
@@ -43,12 +52,8 @@ class LlamaRunner:
         tuner = None if batch.is_reproducible else self._tuner
         is_decode = batch.is_decode
         self._use_threads(self._num_threads(batch, tuner, is_decode))
-        parts = [
-            Part(item.request.seat_id, item.start, item.token_ids, item.num_rows)
-            for item in batch.scheduled
-        ]
         started, processor_before = perf_counter(), self.computing.processor
-        failure = self._context.decode(parts, is_reproducible=batch.is_reproducible)
+        failure = self._compute(batch)
         if failure is not None:
             return failure
         self._step_processor_s = self.computing.processor - processor_before
@@ -59,6 +64,25 @@ class LlamaRunner:
         if tuner and is_decode:
             tuner.record(seconds)
         return logits
+
+    def _compute(self, batch: Batch) -> StepFailure | None:
+        """What is seen or heard goes first: the logits of the last decode are those that count."""
+        parts: list[Part] = []
+        for item in batch.scheduled:
+            if item.span is None:
+                parts.append(Part(item.request.seat_id, item.start, item.token_ids, item.num_rows))
+            elif (failure := self._context.decode_media(self._media_part(item))) is not None:
+                return failure
+        if not parts:
+            return None
+        return self._context.decode(parts, is_reproducible=batch.is_reproducible)
+
+    def _media_part(self, item: ScheduledRequest) -> MediaPart:
+        span = item.span
+        assert span is not None and self._media is not None, "nobody reads pictures"
+        begin = item.start - span.start
+        embeddings = self._media.embeddings(span)[begin : begin + item.num_known]
+        return MediaPart(item.request.seat_id, item.start, embeddings, span.is_whole)
 
     def abort_step(self) -> None:
         self._context.abort_step()

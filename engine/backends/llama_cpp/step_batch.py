@@ -4,6 +4,7 @@ import ctypes
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from engine.backends.llama_cpp.library import bindings
 
@@ -18,6 +19,18 @@ class Part(NamedTuple):
     start: int
     token_ids: list[int]
     num_rows: int
+
+
+class MediaPart(NamedTuple):
+    """Places of one sequence from position `start` on, as `embeddings` `[num_places, width]`.
+
+    `is_whole`: they look at one another, the later ones too.
+    """
+
+    sequence_id: int
+    start: int
+    embeddings: NDArray[np.float32]
+    is_whole: bool
 
 
 class StepBatch:
@@ -51,6 +64,10 @@ class StepBatch:
         ):
             setattr(batch, name, ctypes.cast(array.ctypes.data, fields[name]))
         self.pointer: Any = batch
+        # What a field gives is the field itself, so its value is made again.
+        self._token_place = ctypes.cast(self._tokens.ctypes.data, fields["token"])
+        self._no_tokens, self._no_embeddings = fields["token"](), fields["embd"]()
+        self._embedding_type = fields["embd"]
 
     def fill(self, parts: list[Part], num_tokens: int) -> None:
         """Put the parts one behind the other; together they have `num_tokens`."""
@@ -68,6 +85,21 @@ class StepBatch:
         if self._twins is not None:
             np.add(self._sequences[:num_tokens], self._twin_offset, out=self._twins[:num_tokens])
         self.pointer.n_tokens = num_tokens
+
+    def fill_media(self, part: MediaPart) -> None:
+        """Put embeddings in the place of tokens, until `clear_media`. They must stay alive."""
+        num_places = len(part.embeddings)
+        self._sequences[:num_places] = part.sequence_id
+        self._positions[:num_places] = np.arange(part.start, part.start + num_places)
+        self._wanted[:num_places] = 0
+        if self._twins is not None:
+            np.add(self._sequences[:num_places], self._twin_offset, out=self._twins[:num_places])
+        self.pointer.n_tokens = num_places
+        self.pointer.token = self._no_tokens
+        self.pointer.embd = ctypes.cast(part.embeddings.ctypes.data, self._embedding_type)
+
+    def clear_media(self) -> None:
+        self.pointer.token, self.pointer.embd = self._token_place, self._no_embeddings
 
     def _fill_one_each(self, parts: list[Part]) -> None:
         """A decode step: single numbers go into a memoryview in half the time."""

@@ -6,8 +6,8 @@ from app.launch.start import Options, Start
 from app.launcher import launch
 from app.paths import Paths
 
-NAMED = Options(model="/m.gguf", draft_model="/d.gguf", adapters=("/a.gguf:0.5", "b"))
-EXTRAS = ("--draft-model", "/d.gguf", "--lora", "/a.gguf:0.5", "--lora", "b")
+NAMED = Options(model="/m.gguf", draft_model="/d.gguf", adapters=("/a.gguf:0.5", "b"), mmproj="/p")
+EXTRAS = ("--draft-model", "/d.gguf", "--lora", "/a.gguf:0.5", "--lora", "b", "--mmproj", "/p")
 
 
 def test_nothing_is_named_that_nobody_named() -> None:

@@ -1,5 +1,7 @@
 """The catalogue: entries whole and free for any use, whose measures agree with each other."""
 
+from dataclasses import replace
+
 import pytest
 
 from app.models.catalog import PERMISSIVE, CatalogModel, catalog, in_catalog, weight_type
@@ -62,3 +64,14 @@ def test_a_bare_number_of_languages_says_what_it_counts() -> None:
     for model in catalog():
         begins_with_a_name = model.languages[0].isupper()
         assert begins_with_a_name or "languages" in model.languages, model.languages
+
+
+def test_what_a_model_sees_by_is_downloaded_and_held_and_not_read_for_each_token() -> None:
+    model = in_catalog("smolvlm-500m")
+    assert model is not None and model.mmproj > 0
+    blind = replace(model, mmproj=0.0)
+    for name in model.sizes:
+        more = round(model.mmproj * 1e9)
+        assert model.num_bytes(name) == blind.num_bytes(name) + more
+        assert model.shape(name).num_bytes == blind.shape(name).num_bytes + more
+        assert model.shape(name).read_bytes == blind.shape(name).read_bytes

@@ -78,6 +78,27 @@ async def room(paths: Paths, hub: FakeHub) -> AsyncIterator[Downloading]:
     await room.downloads.close()
 
 
+async def test_what_a_model_sees_by_comes_along_under_its_name(
+    room: Downloading, hub: FakeHub
+) -> None:
+    hub.files[REPO] = {FILE: CONTENT, "mmproj-F16.gguf": CONTENT[:5000]}
+    offer = await room.offer()
+    assert offer.num_bytes == len(CONTENT) + 5000
+    path = await room.bring(offer)
+    assert path.read_bytes() == CONTENT
+    assert (room.paths.models / f"mmproj-{FILE}").read_bytes() == CONTENT[:5000]
+    assert room.offered() == [path.stem]
+
+
+async def test_what_a_model_sees_by_can_come_after_it(room: Downloading, hub: FakeHub) -> None:
+    await room.bring()
+    hub.files[REPO] = {FILE: CONTENT, "mmproj-F16.gguf": CONTENT[:5000]}
+    hub.asked.clear()
+    await room.bring(await room.offer())
+    assert not any(path.endswith(FILE) for path, _ in hub.asked)
+    assert (room.paths.models / f"mmproj-{FILE}").read_bytes() == CONTENT[:5000]
+
+
 async def test_what_comes_is_whole_checked_and_in_its_place(room: Downloading) -> None:
     path = await room.bring()
     assert path == room.paths.models / FILE

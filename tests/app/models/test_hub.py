@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from app.models.connections import Connections
-from app.models.hub import Hub, Offer, RemoteFile, chosen_offer, endpoint, grouped
+from app.models.hub import Hub, Offer, RemoteFile, chosen_offer, endpoint, grouped, usual_mmproj
 from app.models.outside import Outside
 from engine.errors import DownloadError, UsageError
 from tests.fakes_hub import REVISION, FakeHub
@@ -39,8 +39,10 @@ async def test_files_come_with_size_sum_and_a_pinned_version(asked: Hub, hub: Fa
     }
     four, eight = await asked.offers(REPO)
     assert (four.quantization, eight.quantization) == ("Q4_K_M", "Q8_0")
-    assert (four.num_bytes, eight.num_bytes) == (4, 8)
-    (file,) = four.files
+    # With what each of them sees by.
+    assert (four.num_bytes, eight.num_bytes) == (4 + 1, 8 + 1)
+    file, mmproj = four.files
+    assert mmproj.name == "mmproj-Small-f16.gguf"
     assert len(file.sha256) == 64
     assert file.url == f"{hub.url}/{REPO}/resolve/{REVISION}/Small-Q4_K_M.gguf"
 
@@ -90,6 +92,14 @@ async def test_entries_that_are_no_models_are_left_out(asked: Hub, hub: FakeHub)
 def test_another_address_can_be_named() -> None:
     assert endpoint({}) == "https://huggingface.co"
     assert endpoint({"HF_ENDPOINT": "https://mirror.example/"}) == "https://mirror.example"
+
+
+def test_of_several_multimodal_parts_the_usual_one_comes_along() -> None:
+    names = ["mmproj-F32.gguf", "mmproj-BF16.gguf", "x/mmproj-F16.gguf", "m-Q8_0.gguf"]
+    files = [RemoteFile(name, "https://x/", 1, "") for name in names]
+    assert usual_mmproj(files) is files[2]
+    assert usual_mmproj(files[:1]) is files[0]
+    assert usual_mmproj(files[3:]) is None
 
 
 def test_parts_of_one_model_are_one_offer_and_lost_ones_are_none() -> None:

@@ -1,6 +1,6 @@
 """Tiny models with random weights, for the architectures that the starter is not."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import gguf
@@ -15,11 +15,15 @@ INNER, STATE, RANK, KERNEL = 2 * WIDTH, 16, 4, 4
 
 
 def write_tiny_model(
-    path: Path, architecture: str = "llama", sampling: Mapping[str, float] | None = None
+    path: Path,
+    architecture: str = "llama",
+    sampling: Mapping[str, float] | None = None,
+    marks: Sequence[str] = (),
 ) -> Path:
     """`llama`, `gemma3` (its window slides over 32 tokens), `mamba` (recurrent), `jamba` (a
-    recurrent layer and one that attends), `lfm2` (that and a window), or any name. `sampling` is
-    what the file recommends."""
+    recurrent layer and one that attends), `lfm2` (that and a window), `qwen2vl` (it counts places
+    in rows and columns), or any name. `sampling` is
+    what the file recommends, `marks` are more control tokens."""
     writer = gguf.GGUFWriter(path, architecture)
     writer.add_name(f"tiny {architecture}")
     writer.add_context_length(CONTEXT)
@@ -31,10 +35,11 @@ def write_tiny_model(
             value,
             gguf.GGUFValueType.INT32 if isinstance(value, int) else gguf.GGUFValueType.FLOAT32,
         )
-    _add_vocabulary(writer)
+    _add_vocabulary(writer, marks)
     last_norm = "token_embd_norm" if architecture == "lfm2" else "output_norm"
     _add_ones(writer, f"{last_norm}.weight", WIDTH)
     layers = {"gemma3": _add_gemma3, "mamba": _add_mamba, "jamba": _add_jamba, "lfm2": _add_lfm2}
+    layers["qwen2vl"] = _add_qwen2vl
     layers.get(architecture, _add_llama)(writer)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
@@ -43,10 +48,12 @@ def write_tiny_model(
     return path
 
 
-def _add_vocabulary(writer: gguf.GGUFWriter) -> None:
+def _add_vocabulary(writer: gguf.GGUFWriter, marks: Sequence[str]) -> None:
     """Bytes, and a few words, as a sentencepiece vocabulary has them."""
     tokens = ["<unk>", "<s>", "</s>", *(f"<0x{value:02X}>" for value in range(256))]
+    tokens += marks
     types = [gguf.TokenType.UNKNOWN, *[gguf.TokenType.CONTROL] * 2, *[gguf.TokenType.BYTE] * 256]
+    types += [gguf.TokenType.CONTROL] * len(marks)
     words = ["▁", "a", "b", "c", "d", "e", "▁a", "▁b"]
     writer.add_tokenizer_model("llama")
     writer.add_token_list([*tokens, *words])
@@ -61,6 +68,16 @@ def _add_llama(writer: gguf.GGUFWriter) -> None:
     _add_attention_facts(writer)
     for layer in range(LAYERS):
         _add_attention(writer, f"blk.{layer}")
+
+
+def _add_qwen2vl(writer: gguf.GGUFWriter) -> None:
+    _add_attention_facts(writer)
+    writer.add_rope_dimension_sections([8, 4, 4, 0])
+    for layer in range(LAYERS):
+        block = f"blk.{layer}"
+        _add_attention(writer, block)
+        for name in ("attn_q", "attn_k", "attn_v"):
+            _add(writer, f"{block}.{name}.bias", WIDTH)
 
 
 def _add_gemma3(writer: gguf.GGUFWriter) -> None:

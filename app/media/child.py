@@ -1,0 +1,68 @@
+"""The reading process: one file of a person comes in, what it holds goes out, and it ends.
+
+    in   one line of JSON: {"do": "take in" | "open", "kind": "image" | "audio"}, then the file
+    out  one line of JSON: the facts and the lengths of what follows, or why there is nothing
+
+A file may be made to harm whoever reads it. So this process has little memory and time, and from
+the moment it sees the file it can open no other one and no connection.
+"""
+
+import json
+import sys
+from collections.abc import Mapping
+from typing import BinaryIO
+
+MOST_BYTES = 1_500_000_000
+MOST_CPU_SECONDS = 30
+
+
+def main() -> int:
+    # All that is needed later is imported before the door is shut.
+    from app.media import picture, sound
+    from app.media.refusal import Refusal
+
+    shut_the_door()
+    order = json.loads(sys.stdin.buffer.readline())
+    data = sys.stdin.buffer.read()
+    is_picture = order["kind"] == "image"
+    facts: Mapping[str, object]
+    try:
+        if order["do"] == "take in":
+            facts, kept, preview = (picture if is_picture else sound).take_in(data)
+        else:
+            facts, preview = {}, b""
+            kept = picture.pixels(data) if is_picture else sound.samples(data)
+    except Refusal as error:
+        say(sys.stdout.buffer, {"refusal": str(error)})
+        return 0
+    except MemoryError:
+        say(sys.stdout.buffer, {"refusal": "it takes too much memory to read"})
+        return 0
+    say(sys.stdout.buffer, {**facts, "kept": len(kept), "preview": len(preview)}, kept, preview)
+    return 0
+
+
+def say(out: BinaryIO, facts: Mapping[str, object], *parts: bytes) -> None:
+    out.write(json.dumps(facts).encode() + b"\n")
+    for part in parts:
+        out.write(part)
+    out.flush()
+
+
+def shut_the_door() -> None:
+    """Limits that hold from now on; Windows has only that of time, which the parent keeps."""
+    if sys.platform == "win32":
+        return
+    import resource
+
+    for which, most in (
+        (resource.RLIMIT_CPU, MOST_CPU_SECONDS),
+        (resource.RLIMIT_FSIZE, 0),
+        (resource.RLIMIT_CORE, 0),
+        # No number above those of the three streams: neither a file nor a socket gets one.
+        (resource.RLIMIT_NOFILE, 3),
+    ):
+        resource.setrlimit(which, (most, most))
+    if sys.platform != "darwin":
+        # macOS refuses this limit.
+        resource.setrlimit(resource.RLIMIT_AS, (MOST_BYTES, MOST_BYTES))
