@@ -139,18 +139,29 @@
   };
 
   // ---- stopping: the button comes a moment after the message is on its way
-  const SOON = 3000;
+  const SOON = 10000;
   let sentAt = -SOON;
   let stopAt = -SOON;
   const isRecent = (moment) => performance.now() - moment < SOON;
+  const noteSent = () => {
+    sentAt = performance.now();
+    stopAt = -SOON;
+  };
+  const isAnswering = () => Boolean(find("#composer .stop-button")) || isRecent(sentAt);
   const stop = () => {
     const button = find("#composer .stop-button");
     if (button) button.click();
-    else if (isRecent(sentAt)) stopAt = performance.now();
+    else if (isRecent(sentAt)) {
+      stopAt = performance.now();
+      // Asked once: the next Escape is meant for what else is open.
+      sentAt = -SOON;
+    }
   };
   const stopIfAsked = () => {
-    const button = isRecent(stopAt) && find("#composer .stop-button");
+    const button = find("#composer .stop-button");
     if (!button) return;
+    sentAt = -SOON;
+    if (!isRecent(stopAt)) return;
     stopAt = -SOON;
     button.click();
   };
@@ -185,7 +196,7 @@
     const settings = find("#right.open");
     const button = find("#right > .toggle-button");
     // An answer is stopped first, unless the reader is busy in the settings.
-    if (!settings || (find("#composer .stop-button") && !isInPlay(settings))) return false;
+    if (!settings || (isAnswering() && !isInPlay(settings))) return false;
     if (isInPlay(settings)) button.focus();
     button.click();
     return true;
@@ -199,6 +210,8 @@
     else if (isShown(find("#overflow_cancel"))) find("#overflow_cancel").click();
     else if (!closeSettings()) stop();
   };
+  const isSending = (event) =>
+    event.key === "Enter" && !event.shiftKey && event.target.closest?.("#composer") && event.target.value?.trim();
   const onKey = (event) => {
     const command = event.ctrlKey || event.metaKey;
     const key = event.key.toLowerCase();
@@ -213,8 +226,8 @@
       stayInside(event);
     } else if (event.key === "Escape") {
       onEscape(event);
-    } else if (event.key === "Enter" && event.target.closest?.("#composer")) {
-      sentAt = performance.now();
+    } else if (isSending(event)) {
+      noteSent();
     }
   };
   const closeList = () => {
@@ -230,7 +243,7 @@
     }
     if (event.target.closest("#theme_toggle")) toggleTheme();
     if (event.target.closest("#composer .submit-button, #regenerate, #chat .example")) {
-      sentAt = performance.now();
+      noteSent();
     }
     if (event.target.closest("#new_chat, #conversations label")) {
       stopAt = sentAt = -SOON;
