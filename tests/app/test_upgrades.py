@@ -48,6 +48,7 @@ DIGESTS = (
     "b1138d8d90b385bf",
     "d223c4aafc41e385",
     "7321f3a8fe14d01a",
+    "41c30c5eb6546a9e",
 )
 PAST = range(1, len(MIGRATIONS))
 
