@@ -19,7 +19,7 @@ from engine.kv.disk import Disk, StoredSegment
 from engine.kv.pressure import MemoryPressure
 from engine.kv.seats import Seats, common_prefix
 from engine.kv.store import KVUsage
-from engine.media import MediaSpan, first_media_id
+from engine.media import MediaSpan
 from engine.request import FinishReason, Request, RequestOutput
 from engine.sampling.draft_gate import StepCosts
 from engine.sampling.draft_model import DraftModel
@@ -137,7 +137,7 @@ class Engine:
 
     def spans_in(self, prompt: Sequence[int]) -> tuple[MediaSpan, ...]:
         """The pictures and sounds of a prompt. Any thread may call it. Raises UsageError."""
-        if first_media_id(prompt) is None:
+        if min(prompt, default=0) >= 0:
             return ()
         if self._media is None:
             raise UsageError(NO_MEDIA)

@@ -11,13 +11,14 @@ stopped leaves at once; what was begun for it is finished and kept for a while.
 
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.backends.llama_cpp.media_worker import MediaWorker
 from engine.backends.llama_cpp.mmproj_file import read_mmproj
 from engine.backends.llama_cpp.model import LlamaModel
 from engine.backends.llama_cpp.mtmd import Chunk, Mtmd
@@ -78,7 +79,7 @@ class MediaReader:
         self._known: dict[bytes, _Known] = {}
         self._by_first_id: dict[int, tuple[bytes, int]] = {}
         self._encoded: OrderedDict[bytes, Future[list[Embeddings]]] = OrderedDict()
-        self._worker = ThreadPoolExecutor(1, thread_name_prefix="media")
+        self._worker = MediaWorker(lambda media: self._mtmd.encode(media))
 
     # Any thread
 
@@ -131,7 +132,7 @@ class MediaReader:
         digest = span.media.digest
         future = self._encoded.get(digest)
         if future is None or future.cancelled():
-            future = self._worker.submit(self._mtmd.encode, span.media)
+            future = self._worker.submit(span.media)
             self._encoded[digest] = future
             self._forget_old()
         self._encoded.move_to_end(digest)
@@ -169,7 +170,7 @@ class MediaReader:
 
     def close(self) -> None:
         """What is being looked at is finished, and then the memory is freed."""
-        self._worker.shutdown(wait=False, cancel_futures=True)
+        self._worker.close()
 
     def _learn(self, media: Media) -> _Known:
         can_read = self.reads_images if media.kind is MediaKind.IMAGE else self.reads_audio

@@ -1,5 +1,7 @@
 """Pictures and sounds through the whole engine, with tiny random models."""
 
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -277,6 +279,27 @@ def test_a_part_of_another_model_leaves_one_that_reads_text(tmp_path: Path) -> N
             run.engine.spans_in([5, -3, 5])
         assert len(run.answer(run.encode("Hello"))) == 16
         run.engine.close()
+
+
+def test_a_process_ends_while_a_picture_is_looked_at(tmp_path: Path) -> None:
+    seeing_config(tmp_path, "mlp")
+    program = f"""
+import time
+from dataclasses import replace
+from pathlib import Path
+from engine.backends.llama_cpp.backend import LlamaBackend
+from tests.engine.backends.llama_cpp.seeing import picture, prompt_about, seeing_config
+backend = LlamaBackend(seeing_config(Path({str(tmp_path)!r}), "mlp"))
+slow = replace(picture(), load=lambda: time.sleep(600) or b"")
+(span,) = backend.media.spans_in(prompt_about(backend, [slow]))
+assert not backend.media.is_ready(span)
+backend.close()
+print("closed")
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], timeout=60, capture_output=True, text=True
+    )
+    assert (done.stdout, done.returncode) == ("closed\n", 0), done.stderr
 
 
 def test_a_model_that_counts_places_in_rows_and_columns_reads_text(tmp_path: Path) -> None:
