@@ -7,6 +7,7 @@ An archive inside the archive is a member like any other: nothing here opens it.
 
 import io
 import zipfile
+import zlib
 from typing import IO
 
 from app.documents.document import FileState, Unreadable
@@ -17,6 +18,8 @@ MOST_RATIO = 200
 """Between what a large member unpacks to and what it takes packed; texts reach about 20."""
 LARGE_MEMBER_BYTES = 10_000_000
 ENCRYPTED = 0x1
+BROKEN = (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, ValueError)
+"""What zipfile raises for an archive that is not as it says."""
 
 
 class Archive:
@@ -27,11 +30,8 @@ class Archive:
         self.name = name
         try:
             self._zip = zipfile.ZipFile(io.BytesIO(data))
-        except (zipfile.BadZipFile, ValueError, NotImplementedError, OSError) as error:
-            raise Unreadable(
-                FileState.DAMAGED,
-                f"{name} is cut off or damaged: copy it again from where it came from.",
-            ) from error
+        except BROKEN as error:
+            raise self._damaged() from error
         self._check(len(data))
         self.members = frozenset(self._zip.namelist())
 
@@ -40,7 +40,11 @@ class Archive:
         return self._zip.open(member)
 
     def read(self, member: str) -> bytes:
-        return self._zip.read(member)
+        """All of it. Raises KeyError, or Unreadable."""
+        try:
+            return self._zip.read(member)
+        except BROKEN as error:
+            raise self._damaged() from error
 
     def find(self, member: str) -> str | None:
         """The member of this name, in whatever case its maker wrote it."""
@@ -48,6 +52,12 @@ class Archive:
             return member
         folded = member.lower()
         return next((name for name in self.members if name.lower() == folded), None)
+
+    def _damaged(self) -> Unreadable:
+        return Unreadable(
+            FileState.DAMAGED,
+            f"{self.name} is cut off or damaged: copy it again from where it came from.",
+        )
 
     def _check(self, packed_bytes: int) -> None:
         members = self._zip.infolist()

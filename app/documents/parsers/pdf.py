@@ -22,8 +22,8 @@ GARBLED_SHARE = 0.15
 """Of characters that no font should give."""
 LETTERS_TO_JUDGE = 80
 LEAST_COMMON = 0.45
-"""The share of `COMMON` among letters: 0.54 to 0.76 in what is written in Latin letters, 0.25 where each
-letter stands for the third after it."""
+"""The share of `COMMON` among letters: 0.54 to 0.76 in what is written in Latin letters, 0.25 where
+each letter stands for the third after it."""
 COMMON = frozenset("aeilnorst")
 MOST_OUTLINE = 20_000
 LATIN = re.compile("[a-z]")

@@ -121,7 +121,7 @@ def xlsx(
     formats: tuple[str, ...] = (),
     hidden: tuple[str, ...] = (),
 ) -> bytes:
-    """The content of `sheetData` by the name of the sheet. A cell of style n+1 has the n-th format."""
+    """The content of `sheetData` by the name of the sheet. Style 1 has the first format."""
     names = list(sheets)
     listed = "".join(
         f'<sheet name="{name}" sheetId="{n}" r:id="s{n}"'
@@ -147,7 +147,7 @@ def xlsx(
             "xl/styles.xml": f'<styleSheet xmlns="{S}"><numFmts>{coded}</numFmts>'
             f'<cellXfs><xf numFmtId="0"/>{styled}</cellXfs></styleSheet>',
             **{
-                f"xl/worksheets/sheet{n}.xml": f'<worksheet xmlns="{S}"><dimension ref="A1:XFD1048576"/>'
+                f"xl/worksheets/sheet{n}.xml": f'<worksheet xmlns="{S}"><dimension ref="A1:Z99"/>'
                 f"<sheetData>{sheets[name]}</sheetData></worksheet>"
                 for n, name in enumerate(names, start=1)
             },
@@ -190,7 +190,7 @@ def epub(
             f"<dc:title>A Book</dc:title></metadata><manifest>{items}</manifest>"
             f"<spine>{order}</spine></package>",
             **{
-                f"OPS/{name}.xhtml": f"<html><head><title>x</title></head><body>{body}</body></html>"
+                f"OPS/{name}.xhtml": f"<html><head/><body>{body}</body></html>"
                 for name, body in chapters.items()
             },
             **(more or {}),

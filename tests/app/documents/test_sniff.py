@@ -13,6 +13,8 @@ from app.documents.sniff import open_regular, sniff
 from tests.app.documents.office_files import docx, epub, opendocument, pptx, xlsx, zipped
 from tests.app.documents.pdf_file import pdf_of
 
+LOCKED = "EncryptedPackage".encode("utf-16-le")
+OLD_WORD = "WordDocument".encode("utf-16-le")
 OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(500)
 MAIL = b"From: a@b.example\nTo: c@d.example\nSubject: hello\n\nwords\n"
 
@@ -63,8 +65,8 @@ def test_a_wrong_ending_is_said() -> None:
     ("data", "name", "state", "words"),
     [
         (b"", "a.pdf", FileState.EMPTY, "0 bytes"),
-        (OLE + "EncryptedPackage".encode("utf-16-le"), "a.docx", FileState.NEEDS_PASSWORD, "password"),
-        (OLE + "WordDocument".encode("utf-16-le"), "a.doc", FileState.UNSUPPORTED, "save it as docx"),
+        (OLE + LOCKED, "a.docx", FileState.NEEDS_PASSWORD, "password"),
+        (OLE + OLD_WORD, "a.doc", FileState.UNSUPPORTED, "save it as docx"),
         (b"\x89PNG\r\n\x1a\n" + bytes(99), "a.png", FileState.NO_TEXT, "1 of 1 pages is a picture"),
         (zipped({"a.txt": "x"}), "a.zip", FileState.UNSUPPORTED, "unpack it"),
         (b"\x7fELF" + bytes(99), "a", FileState.UNSUPPORTED, "a program"),

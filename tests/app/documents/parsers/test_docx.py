@@ -8,7 +8,7 @@ from tests.app.documents.parsers.read import read, text_of
 
 W_STYLES = (
     '<w:style w:styleId="U1"><w:name w:val="heading 1"/></w:style>'
-    '<w:style w:styleId="U2"><w:name w:val="my own"/><w:pPr><w:outlineLvl w:val="1"/></w:pPr></w:style>'
+    '<w:style w:styleId="U2"><w:name w:val="o"/><w:pPr><w:outlineLvl w:val="1"/></w:pPr></w:style>'
     '<w:style w:styleId="U3"><w:basedOn w:val="U2"/></w:style>'
     '<w:style w:styleId="Ghost"><w:rPr><w:vanish/></w:rPr></w:style>'
 )

@@ -13,11 +13,11 @@ def page(body: str, head: str = "") -> bytes:
 def test_headings_paragraphs_lists_and_tables() -> None:
     body = (
         "<h1>Terms</h1><p>The <b>rent</b>\n is 900.<br>Each month.</p><ul><li>one<li>two</ul>"
-        "<table><tr><th>Name<th>Price<tr><td>Pump<td>312</table><pre>a  b\n c</pre>"
+        "<table><tr><th>Name<th>Price<tr><td>Pump<td>312</table><pre>a  b\nc</pre>"
     )
     pages, facts = read(page(body, "<title>My page</title>"), "a.html")
     assert pages[0].text == (
-        "Terms\n\nThe rent is 900.\nEach month.\n- one\n- two\n\nName: Pump | Price: 312\n\na  b\n c"
+        "Terms\n\nThe rent is 900.\nEach month.\n- one\n- two\n\nName: Pump | Price: 312\n\na  b\nc"
     )
     assert pages[0].headings == (Heading(start=0, path=("Terms",)),)
     assert (facts.kind, facts.title) == ("html", "My page")

@@ -16,9 +16,9 @@ def test_text_comes_out_of_its_control_words() -> None:
 def test_letters_of_every_code_page_and_of_unicode() -> None:
     data = (
         HEAD
-        + rb"{\f0 M\'fcller \'80 5} {\f1 \'c4\'ee\'e3\'ee\'e2\'ee\'f0}\u8211 ? \u-10179?\u-8704?\par}"
+        + rb"{\f0 M\'fc \'80 5} {\f1 \'c4\'ee\'e3\'ee\'e2\'ee\'f0}\u8211 ? \u-10179?\u-8704?\par}"
     )
-    assert text_of(data, "a.rtf") == "Müller € 5 Договор– \U0001f600"
+    assert text_of(data, "a.rtf") == "Mü € 5 Договор– \U0001f600"
 
 
 def test_hidden_text_pictures_and_marked_groups_are_left_out() -> None:
