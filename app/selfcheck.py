@@ -11,9 +11,12 @@ import re
 import tempfile
 import urllib.request
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from struct import pack
 
 from app.amounts import counted
+from app.documents.document import Page
+from app.documents.reading import Reader
 from app.machine.check import Check, Failed
 from app.machine.self_test import SelfTest
 from app.models.starter import starter_model
@@ -28,10 +31,21 @@ from grammars.catalog import ready_forms
 PACKAGES = ("app", "engine", "grammars", "kernels")
 # Parts that a machine without a graphics card does without.
 OPTIONAL = {"torch", "triton", "transformers"}
-NAMES = ("modules", "starter", "engine", "pictures", "forms", "page", "answer")
+NAMES = ("modules", "starter", "engine", "pictures", "forms", "documents", "page", "answer")
 # Two white pixels, in the simplest form there is.
 PICTURE = b"BM" + pack("<IIIIiiHHIIiiII", 62, 0, 54, 40, 2, 1, 1, 24, 0, 8, 0, 0, 0, 0)
 PICTURE += bytes([255] * 6 + [0] * 2)
+# One page with one word, and no more than a reader needs.
+SMALL_PDF = b"""%PDF-1.4
+1 0 obj <</Type/Catalog/Pages 2 0 R>> endobj
+2 0 obj <</Type/Pages/Kids[3 0 R]/Count 1>> endobj
+3 0 obj <</Type/Page/Parent 2 0 R/MediaBox[0 0 99 99]/Contents 4 0 R/Resources
+<</Font<</F<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>>>>>>> endobj
+4 0 obj <</Length 28>> stream
+BT /F 9 Tf (Inglenook) Tj ET
+endstream endobj
+trailer <</Root 1 0 R>>
+"""
 REMEDY = "install Inglenook again"
 
 
@@ -77,7 +91,7 @@ class Parts:
 
     def all(self) -> list[tuple[str, Callable[[], Awaitable[str]]]]:
         quick = (self.modules, self.starter, self.engine, self.pictures)
-        looks = (*quick, self.forms, self.page, self.answer)
+        looks = (*quick, self.forms, self.documents, self.page, self.answer)
         return list(zip(NAMES, looks, strict=True))
 
     async def modules(self) -> str:
@@ -127,6 +141,20 @@ class Parts:
             grammar = Grammar(GrammarKind(form.kind), form.source, False, form.accepted)
             await model.loaded.grammars.compile(grammar)
         return f"{counted(len(forms), 'ready-made form')} can be kept to"
+
+    async def documents(self) -> str:
+        reader = Reader()
+        with tempfile.TemporaryDirectory(prefix="inglenook-") as folder:
+            file = Path(folder) / "a.pdf"
+            file.write_bytes(SMALL_PDF)
+            try:
+                parts = [part async for part in reader.read(file)]
+            finally:
+                await reader.close()
+        texts = [part.text for part in parts if isinstance(part, Page)]
+        if texts != ["Inglenook"]:
+            raise Failed(f"a PDF with one word was read as {texts}", REMEDY)
+        return "a PDF is read by the process for it"
 
     async def page(self) -> str:
         from app.ui.page import STATIC
