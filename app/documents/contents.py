@@ -1,0 +1,168 @@
+"""What is kept of a document: its pages, its passages, and their places in the text index.
+
+All of it comes and goes in one transaction, and only through this file.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from sqlite_utils import Database as Tables
+
+from app.documents.document import Facts, FileState, Page
+from app.documents.split import Passage, passage_text, split
+from app.documents.words import FOLD_VERSION, index_text
+
+BETWEEN_HEADINGS = " \u203a "
+INDEX_VERSION = "index version"
+
+
+class Row(NamedTuple):
+    """A passage with its number in the index."""
+
+    passage_id: int
+    passage: Passage
+
+
+def put_document(
+    tables: Tables, sha256: str, reader_version: int, facts: Facts, pages: Sequence[Page]
+) -> int:
+    """Keep what was read of these bytes, in the place of what was read of them before; its id."""
+    num_empty = sum(not page.text.strip() for page in pages)
+    state = FileState.NO_TEXT if num_empty == len(pages) else FileState.INDEXED
+    values = (
+        state,
+        facts.kind,
+        facts.title,
+        facts.notice,
+        len(pages),
+        num_empty,
+        reader_version,
+    )
+    found = tables.execute("select id from document where sha256 = ?", [sha256]).fetchone()
+    if found is not None:
+        (document_id,) = found
+        _forget_contents(tables, document_id)
+        tables.execute(
+            "update document set state = ?, kind = ?, title = ?, notice = ?, num_pages = ?,"
+            " num_empty_pages = ?, reader_version = ? where id = ?",
+            [*values, document_id],
+        )
+    else:
+        document_id = tables.execute(
+            "insert into document(state, kind, title, notice, num_pages, num_empty_pages,"
+            " reader_version, sha256) values (?, ?, ?, ?, ?, ?, ?, ?)",
+            [*values, sha256],
+        ).lastrowid
+    assert isinstance(document_id, int)
+    tables.conn.executemany(
+        "insert into page(document_id, number, label, flags, text) values (?, ?, ?, ?, ?)",
+        (
+            (document_id, page.number, page.label, ",".join(sorted(page.flags)), page.text)
+            for page in pages
+        ),
+    )
+    texts = {page.number: page.text for page in pages}
+    for passage in split(pages):
+        passage_id = tables.execute(
+            "insert into passage(document_id, page_from, page_to, start, end, heading)"
+            " values (?, ?, ?, ?, ?, ?)",
+            [
+                document_id,
+                passage.page_from,
+                passage.page_to,
+                passage.start,
+                passage.end,
+                BETWEEN_HEADINGS.join(passage.heading),
+            ],
+        ).lastrowid
+        assert passage_id is not None
+        _index(tables, [Row(passage_id, passage)], texts)
+    return document_id
+
+
+def forget_unused(tables: Tables) -> int:
+    """Delete every document that no file has any more, and give how many. Whatever is derived of
+    a document (its vectors, its KV) must end here as well."""
+    unused = tables.execute(
+        "select id from document where not exists"
+        " (select 1 from file where file.document_id = document.id)"
+    ).fetchall()
+    for (document_id,) in unused:
+        _forget_contents(tables, document_id)
+        tables.execute("delete from document where id = ?", [document_id])
+    return len(unused)
+
+
+def _forget_contents(tables: Tables, document_id: int) -> None:
+    rows, texts = _stored(tables, document_id)
+    _index(tables, rows, texts, is_removed=True)
+    tables.execute("delete from passage where document_id = ?", [document_id])
+    tables.execute("delete from page where document_id = ?", [document_id])
+
+
+def index_is_current(tables: Tables) -> bool:
+    found = tables.execute(
+        "select value from index_fact where name = ?", [INDEX_VERSION]
+    ).fetchone()
+    return found is not None and found[0] == FOLD_VERSION
+
+
+def make_index(tables: Tables) -> None:
+    """The text index anew, from the pages; nothing is read again."""
+    tables.execute("insert into passage_fts(passage_fts) values ('delete-all')")
+    for (document_id,) in tables.execute("select id from document").fetchall():
+        _index(tables, *_stored(tables, document_id))
+    tables.execute(
+        "insert or replace into index_fact(name, value) values (?, ?)",
+        [INDEX_VERSION, FOLD_VERSION],
+    )
+
+
+def merge_index(tables: Tables) -> None:
+    """After deletions: until its parts are merged, the index still holds their words."""
+    tables.execute("insert into passage_fts(passage_fts) values ('optimize')")
+
+
+def _stored(tables: Tables, document_id: int) -> tuple[list[Row], dict[int, str]]:
+    rows = [
+        Row(
+            passage_id,
+            Passage(
+                page_from=page_from,
+                page_to=page_to,
+                start=start,
+                end=end,
+                heading=tuple(heading.split(BETWEEN_HEADINGS)) if heading else (),
+            ),
+        )
+        for passage_id, page_from, page_to, start, end, heading in tables.execute(
+            "select id, page_from, page_to, start, end, heading from passage"
+            " where document_id = ? order by id",
+            [document_id],
+        )
+    ]
+    texts = dict(
+        tables.execute("select number, text from page where document_id = ?", [document_id])
+    )
+    return rows, texts
+
+
+def _index(
+    tables: Tables, rows: Iterable[Row], texts: dict[int, str], *, is_removed: bool = False
+) -> None:
+    statement = (
+        "insert into passage_fts(passage_fts, rowid, heading, body) values ('delete', ?, ?, ?)"
+        if is_removed
+        else "insert into passage_fts(rowid, heading, body) values (?, ?, ?)"
+    )
+    tables.conn.executemany(
+        statement,
+        (
+            (
+                passage_id,
+                index_text(BETWEEN_HEADINGS.join(passage.heading)),
+                index_text(passage_text(passage, texts)),
+            )
+            for passage_id, passage in rows
+        ),
+    )
