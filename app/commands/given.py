@@ -1,6 +1,7 @@
 """From what was given on the command line to the options that travel to who carries them out."""
 
 import argparse
+import getpass
 import io
 import json
 import os
@@ -44,6 +45,10 @@ def options_of(parsed: argparse.Namespace) -> Options:
             raise UsageError("There is nothing to answer: give a text, or - and a text to read.")
     if "adapters" in values:
         values["adapters"] = adapters_of(values["adapters"])
+    if "files" in values:
+        values["files"] = tuple(os.path.abspath(os.path.expanduser(f)) for f in values["files"])
+    if values.pop("asks_password", False):
+        values["password"] = read_password()
     if values.get("file"):
         values["file"] = str(absolute(values["file"]))
     for name in ("model", "draft_model"):
@@ -128,6 +133,17 @@ def read_standard_input() -> str:
         raise UsageError(
             f"Standard input is not a text in UTF-8 ({error.reason}): convert it first."
         ) from error
+
+
+def read_password() -> str:
+    """Typed unseen, or the first line of standard input; never an argument, which others see."""
+    if sys.stdin.isatty():
+        password = getpass.getpass("Password of the files: ")
+    else:
+        password = read_standard_input().partition("\n")[0].removesuffix("\r")
+    if not password:
+        raise UsageError("--password was given and no password: type one, or leave it out.")
+    return password
 
 
 def absolute(path: str) -> Path:

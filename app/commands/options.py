@@ -22,6 +22,10 @@ class Options:
     text: str = ""
     ids: tuple[str, ...] = ()
     file: str = ""
+    files: tuple[str, ...] = ()
+    collection: str = ""
+    password: str = field(default="", repr=False)
+    """Of files that need one; it travels to who reads them, and is kept nowhere."""
     model: str = ""
     draft_model: str = ""
     adapters: tuple[tuple[str, float], ...] = ()
@@ -59,6 +63,7 @@ class Options:
         return replace(
             options,
             ids=tuple(options.ids),
+            files=tuple(options.files),
             adapters=tuple((str(file), float(scale)) for file, scale in options.adapters),
             grammar_examples=tuple(options.grammar_examples),
         )

@@ -14,6 +14,7 @@ from app.documents.words import FOLD_VERSION, index_text
 
 BETWEEN_HEADINGS = " \u203a "
 INDEX_VERSION = "index version"
+HAS_DELETED = "has deleted"
 
 
 class Row(NamedTuple):
@@ -98,29 +99,37 @@ def _forget_contents(tables: Tables, document_id: int) -> None:
     _index(tables, rows, texts, is_removed=True)
     tables.execute("delete from passage where document_id = ?", [document_id])
     tables.execute("delete from page where document_id = ?", [document_id])
+    _note(tables, HAS_DELETED, 1)
 
 
-def index_is_current(tables: Tables) -> bool:
-    found = tables.execute(
-        "select value from index_fact where name = ?", [INDEX_VERSION]
-    ).fetchone()
-    return found is not None and found[0] == FOLD_VERSION
-
-
-def make_index(tables: Tables) -> None:
-    """The text index anew, from the pages; nothing is read again."""
+def make_index_if_old(tables: Tables) -> None:
+    """The text index anew, from the pages, where it was made by other rules; nothing is read
+    again."""
+    if _noted(tables, INDEX_VERSION) == FOLD_VERSION:
+        return
     tables.execute("insert into passage_fts(passage_fts) values ('delete-all')")
     for (document_id,) in tables.execute("select id from document").fetchall():
         _index(tables, *_stored(tables, document_id))
-    tables.execute(
-        "insert or replace into index_fact(name, value) values (?, ?)",
-        [INDEX_VERSION, FOLD_VERSION],
-    )
+    _note(tables, INDEX_VERSION, FOLD_VERSION)
 
 
-def merge_index(tables: Tables) -> None:
-    """After deletions: until its parts are merged, the index still holds their words."""
+def merge_index(tables: Tables) -> bool:
+    """Until its parts are merged, the index still holds the words of what was deleted. False:
+    nothing was deleted since the last time."""
+    if not _noted(tables, HAS_DELETED):
+        return False
     tables.execute("insert into passage_fts(passage_fts) values ('optimize')")
+    _note(tables, HAS_DELETED, 0)
+    return True
+
+
+def _note(tables: Tables, name: str, value: int) -> None:
+    tables.execute("insert or replace into index_fact(name, value) values (?, ?)", [name, value])
+
+
+def _noted(tables: Tables, name: str) -> int | None:
+    found = tables.execute("select value from index_fact where name = ?", [name]).fetchone()
+    return None if found is None else int(found[0])
 
 
 def _stored(tables: Tables, document_id: int) -> tuple[list[Row], dict[int, str]]:

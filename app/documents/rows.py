@@ -191,6 +191,12 @@ def link(tables: Tables, file_id: int, stamp: Stamp, sha256: str, version: int) 
     return True
 
 
+def keep_as_read(tables: Tables, file_id: int, stamp: Stamp, sha256: str, version: int) -> None:
+    """Let what an older version has read of these bytes count as read by this one."""
+    tables.execute("update document set reader_version = ? where sha256 = ?", [version, sha256])
+    link(tables, file_id, stamp, sha256, version)
+
+
 def settle(
     tables: Tables,
     file_id: int,

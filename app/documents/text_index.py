@@ -11,6 +11,8 @@ from app.documents.words import Script, Term, fold, question_terms, tokens
 
 HEADING_WEIGHT = 2.0
 PIECES_BY_CHANCE = 0.34
+FEWEST_PASSAGES = 100
+"""In a smaller library a word would be common because there is nothing else."""
 MOST_ROWS = 40_000
 """So many passages are weighed for one question. Where its words stand in more, the commonest of
 them are left out of the search: they tell least, and weighing takes 1.5 µs a passage."""
@@ -88,6 +90,7 @@ def weigh(tables: Tables, stems: Stems, question: str) -> list[Weighed]:
     """The words of a question, as the library knows them."""
     terms = question_terms(question)
     (num_passages,) = tables.execute("select count(*) from passage").fetchone()
+    num_passages = max(num_passages, FEWEST_PASSAGES)
     beginnings = [term.beginning for term in terms if term.beginning]
     known = stems.of(tables, [*(token for term in terms for token in term.tokens), *beginnings])
     weighed = []
