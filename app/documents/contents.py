@@ -4,6 +4,7 @@ All of it comes and goes in one transaction, and only through this file.
 """
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from sqlite_utils import Database as Tables
@@ -11,6 +12,7 @@ from sqlite_utils import Database as Tables
 from app.documents.document import Facts, FileState, Page
 from app.documents.split import Passage, passage_text, split
 from app.documents.words import FOLD_VERSION, index_text
+from app.history.rows import storable
 
 BETWEEN_HEADINGS = " \u203a "
 INDEX_VERSION = "index version"
@@ -28,13 +30,14 @@ def put_document(
     tables: Tables, sha256: str, reader_version: int, facts: Facts, pages: Sequence[Page]
 ) -> int:
     """Keep what was read of these bytes, in the place of what was read of them before; its id."""
+    pages = [replace(page, text=storable(page.text)) for page in pages]
     num_empty = sum(not page.text.strip() for page in pages)
     state = FileState.NO_TEXT if num_empty == len(pages) else FileState.INDEXED
     values = (
         state,
         facts.kind,
-        facts.title,
-        facts.notice,
+        storable(facts.title),
+        storable(facts.notice),
         len(pages),
         num_empty,
         reader_version,
@@ -58,7 +61,13 @@ def put_document(
     tables.conn.executemany(
         "insert into page(document_id, number, label, flags, text) values (?, ?, ?, ?, ?)",
         (
-            (document_id, page.number, page.label, ",".join(sorted(page.flags)), page.text)
+            (
+                document_id,
+                page.number,
+                storable(page.label),
+                ",".join(sorted(page.flags)),
+                page.text,
+            )
             for page in pages
         ),
     )
@@ -73,7 +82,7 @@ def put_document(
                 passage.page_to,
                 passage.start,
                 passage.end,
-                BETWEEN_HEADINGS.join(passage.heading),
+                storable(BETWEEN_HEADINGS.join(passage.heading)),
             ],
         ).lastrowid
         assert passage_id is not None

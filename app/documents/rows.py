@@ -10,6 +10,7 @@ from sqlite_utils import Database as Tables
 from app.documents.contents import forget_unused
 from app.documents.document import FileState
 from app.documents.scan import Changes, Stamp
+from app.history.rows import storable
 
 # A path never holds two of these in a row, so they may mark a byte that is no text.
 _NO_TEXT = re.compile("[\ud800-\udfff]")
@@ -219,7 +220,7 @@ def _settle(
 ) -> None:
     tables.execute(
         "update file set document_id = ?, state = ?, message = ? where id = ?",
-        [document_id, state, message, file_id],
+        [document_id, state, storable(message), file_id],
     )
     if stamp is not None:
         tables.execute(

@@ -10,6 +10,7 @@ from itertools import pairwise
 from sqlite_utils import Database as Tables
 
 from app.documents.contents import BETWEEN_HEADINGS
+from app.documents.rows import path_from
 from app.documents.snippet import Snippet, make_snippet
 from app.documents.split import Passage, passage_text
 from app.documents.text_index import Stems, Weighed, candidates, stems_of, weigh
@@ -162,7 +163,7 @@ class Search:
         return Hit(
             document_id=stretch.document_id,
             passage_ids=tuple(stretch.passage_ids),
-            paths=tuple(path for (path,) in paths),
+            paths=tuple(path_from(path) for (path,) in paths),
             title=title,
             page=passage.page_from,
             page_to=passage.page_to,

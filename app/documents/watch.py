@@ -9,9 +9,10 @@ import logging
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
+from time import monotonic
 from typing import Protocol
 
-from watchfiles import Change, awatch
+from watchfiles import awatch
 
 from app.documents.rows import Root
 from app.documents.scan import is_ignored, is_under
@@ -20,7 +21,9 @@ from engine.errors import InglenookError
 LOOK_S = 15 * 60.0
 QUIET_MS = 2_000
 """So long nothing must happen before it is looked."""
-LONGEST_UNQUIET_MS = 20_000
+LONGEST_UNQUIET_S = 20.0
+STEP_MS = 100
+"""How often the system is asked, and how long an end is waited for."""
 
 logger = logging.getLogger(__name__)
 
@@ -82,15 +85,24 @@ class Watch:
         changes = awatch(
             *dict.fromkeys(places),
             watch_filter=lambda _change, path: _root_of(roots, path) is not None,
-            step=self._quiet_ms,
-            debounce=LONGEST_UNQUIET_MS,
+            step=STEP_MS,
+            debounce=2 * STEP_MS,
             stop_event=stop,
             recursive=recursive,
             ignore_permission_denied=True,
+            rust_timeout=self._quiet_ms,
+            yield_on_timeout=True,
         )
+        touched: set[str] = set()
+        since = 0.0
         try:
             async for seen in changes:
-                await self._look_at(roots, seen)
+                since = since if touched else monotonic()
+                touched |= {root.path for _, path in seen if (root := _root_of(roots, path))}
+                # Nothing was seen: it has been quiet for so long.
+                if touched and (not seen or monotonic() - since > LONGEST_UNQUIET_S):
+                    await self._look_at(sorted(touched))
+                    touched.clear()
         except (OSError, RuntimeError) as error:
             self.notice = (
                 f"Changes in {roots[0].path} are not noticed at once ({error}): it is looked at"
@@ -98,11 +110,10 @@ class Watch:
             )
             logger.warning("%s", self.notice)
 
-    async def _look_at(self, roots: Sequence[Root], seen: set[tuple[Change, str]]) -> None:
-        touched = {root.path for _, path in seen if (root := _root_of(roots, path)) is not None}
-        for path in sorted(touched):
+    async def _look_at(self, places: Sequence[str]) -> None:
+        for place in places:
             try:
-                await self._library.look(Path(path))
+                await self._library.look(Path(place))
             except InglenookError as error:
                 logger.warning("a folder could not be looked at: %s", error)
 
