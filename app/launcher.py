@@ -16,6 +16,7 @@ import sys
 from collections.abc import Sequence
 
 from app.commands.parser import Parser, port
+from app.documents.command import COMMAND as READ_DOCUMENTS
 from app.launch.child import own_command
 from app.launch.first import find_first, show_first
 from app.launch.launcher import Launcher
@@ -36,6 +37,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     multiprocessing.freeze_support()
     give_streams()
     given = list(sys.argv[1:] if arguments is None else arguments)
+    if given[:1] == [READ_DOCUMENTS]:
+        from app.documents.child import main as read_documents
+
+        return read_documents()
     if given[:1] == ["window"]:
         return show_webview(given[1])
     if given and given[0] != "launch":

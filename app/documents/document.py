@@ -66,12 +66,13 @@ class Page:
 class Facts:
     """What a file turned out to be. `kind` is its type by content ("pdf", "docx", "eml", ...);
     `title` is its own, or empty; `notice` is one sentence for the user, such as that its ending
-    says something else, or empty."""
+    says something else, or empty. `sha256` is that of the bytes that were read."""
 
     kind: str
     num_pages: int
     title: str = ""
     notice: str = ""
+    sha256: str = ""
 
 
 class Unreadable(InglenookError):

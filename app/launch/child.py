@@ -150,9 +150,15 @@ def keep_short(log: Path) -> None:
 
 def _handed_on(sock: socket.socket) -> dict[str, Any]:
     if sys.platform == "win32":
-        # Without a console of our own the app would open one.
-        return {"creationflags": subprocess.CREATE_NO_WINDOW if sys.__stdout__ is None else 0}
+        return no_console()
     return {"pass_fds": (sock.fileno(),)}
+
+
+def no_console() -> dict[str, Any]:
+    """What keeps a process of ours from opening a console where we have none."""
+    if sys.platform == "win32":
+        return {"creationflags": subprocess.CREATE_NO_WINDOW if sys.__stdout__ is None else 0}
+    return {}
 
 
 def _number_of(sock: socket.socket, pid: int) -> int | str:

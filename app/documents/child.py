@@ -1,0 +1,131 @@
+"""The reading process: people's files come in one after the other, their pages go out.
+
+    in   for each file one line of JSON: {"name", "password", "size"}, then its bytes
+    out  lines of JSON: {"facts"} and {"pages"} as they are found, then {"end": facts} or
+         {"unreadable": [state, sentence]}
+
+A file may be made to harm whoever reads it. So this process gets bytes and no path, has little
+memory and time, and from before its first file on it can open no other file and no connection.
+"""
+
+import codecs
+import encodings
+import json
+import os
+import pkgutil
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
+from typing import BinaryIO
+
+from app.documents.document import Facts, Page, Unreadable
+from app.documents.door import OUT_OF_MEMORY, allow_seconds, shut
+
+MOST_SECONDS = 1_800
+"""Of the processor, for one file."""
+BATCH_CHARACTERS = 60_000
+BATCH_PAGES = 50
+BATCH_SECONDS = 0.2
+"""Pages go out together: a long document has thousands, and whoever waits has other work."""
+
+Parse = Callable[[bytes, str, str], Iterator[Page | Facts]]
+
+
+def main() -> int:
+    # All that is needed later is imported before the door is shut.
+    from app.documents.parsers.parsing import parse
+
+    load_encodings()
+    return serve(parse)
+
+
+def serve(parse: Parse) -> int:
+    """Read files until there are no more."""
+    orders = sys.stdin.buffer
+    # Whatever a library prints must not get between the lines.
+    answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    for stream in (1, 2):
+        os.dup2(nowhere, stream)
+    os.close(nowhere)
+    shut()
+    while line := orders.readline():
+        order = json.loads(line)
+        data = orders.read(order["size"])
+        allow_seconds(MOST_SECONDS)
+        answer(parse(data, order["name"], order["password"]), answers)
+        del data
+    return 0
+
+
+def answer(parts: Iterator[Page | Facts], answers: BinaryIO) -> None:
+    """Say all that is found of one file."""
+    batch = _Batch(answers)
+    facts: Facts | None = None
+    try:
+        for part in parts:
+            if isinstance(part, Page):
+                batch.add(part)
+                continue
+            facts = part
+            if not batch.has_said:
+                batch.say({"facts": asdict(part)})
+        batch.flush()
+        batch.say({"end": asdict(facts) if facts else {}})
+    except Unreadable as problem:
+        batch.flush()
+        batch.say({"unreadable": [problem.state.value, str(problem)]})
+    except MemoryError:
+        # There is no room to say so in words.
+        os._exit(OUT_OF_MEMORY)
+
+
+class _Batch:
+    """Pages on their way out. Owned by `answer`."""
+
+    def __init__(self, answers: BinaryIO) -> None:
+        self._answers = answers
+        self._pages: list[dict[str, object]] = []
+        self._length = 0
+        self._since = time.monotonic()
+        self.has_said = False
+
+    def add(self, page: Page) -> None:
+        self._pages.append(
+            {
+                "number": page.number,
+                "label": page.label,
+                "text": page.text,
+                "headings": [[heading.start, *heading.path] for heading in page.headings],
+                "flags": sorted(page.flags),
+            }
+        )
+        self._length += len(page.text)
+        if (
+            self._length > BATCH_CHARACTERS
+            or len(self._pages) >= BATCH_PAGES
+            or time.monotonic() - self._since > BATCH_SECONDS
+        ):
+            self.flush()
+
+    def flush(self) -> None:
+        if self._pages:
+            self.say({"pages": self._pages})
+            self._pages, self._length = [], 0
+        self._since = time.monotonic()
+
+    def say(self, line: dict[str, object]) -> None:
+        self.has_said = True
+        self._answers.write(json.dumps(line).encode() + b"\n")
+        self._answers.flush()
+
+
+def load_encodings() -> None:
+    """All of them: Python looks for one in a file when a text first asks for it."""
+    for module in pkgutil.iter_modules(encodings.__path__):
+        try:
+            codecs.lookup(module.name)
+        except (LookupError, ImportError):
+            # Some are helpers, or belong to another system.
+            continue

@@ -1,0 +1,3 @@
+"""The word that the reading process is started with."""
+
+COMMAND = "read-documents"

@@ -1,0 +1,109 @@
+"""One file from its bytes to its pages, whatever it is: gate, parser, and what all share."""
+
+import csv
+import struct
+import zipfile
+import zlib
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from app.documents.document import Facts, FileState, Page, PageFlag, Unreadable
+from app.documents.kinds import NAMES, Kind
+from app.documents.parsers import (
+    csv_table,
+    docx,
+    eml,
+    epub,
+    html,
+    markdown,
+    notebook,
+    opendocument,
+    pdf,
+    pptx,
+    rtf,
+    text,
+    xlsx,
+)
+from app.documents.parsers.source import Parser, Source
+from app.documents.sniff import sniff
+
+PARSERS: Mapping[Kind, Parser] = {
+    Kind.PDF: pdf.read,
+    Kind.DOCX: docx.read,
+    Kind.PPTX: pptx.read,
+    Kind.XLSX: xlsx.read,
+    Kind.ODT: opendocument.read_text,
+    Kind.ODS: opendocument.read_sheets,
+    Kind.ODP: opendocument.read_slides,
+    Kind.EPUB: epub.read,
+    Kind.RTF: rtf.read,
+    Kind.HTML: html.read,
+    Kind.MARKDOWN: markdown.read,
+    Kind.CSV: csv_table.read,
+    Kind.EML: eml.read,
+    Kind.NOTEBOOK: notebook.read,
+    Kind.CODE: text.read,
+    Kind.TEXT: text.read,
+}
+# What libraries raise when a file does not hold what it promises.
+BROKEN = (
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    EOFError,
+    LookupError,
+    OSError,
+    RuntimeError,
+    SyntaxError,
+    TypeError,
+    ValueError,
+    csv.Error,
+    struct.error,
+    zipfile.BadZipFile,
+    zlib.error,
+)
+MOST_DEPTH = 5
+"""Of files in files: a mail in a mail in a mail."""
+
+
+def parse(data: bytes, name: str, password: str = "", depth: int = 0) -> Iterator[Page | Facts]:
+    """Facts first where the number of pages is known beforehand, then the pages, numbered without
+    gaps, then the Facts. Raises Unreadable, perhaps after pages."""
+    kind, encoding, notice = sniff(data, name)
+    source = Source(
+        data=data, name=name, kind=kind, encoding=encoding, password=password, depth=depth
+    )
+    facts = Facts(kind=kind.value, num_pages=0)
+    number = pictures = 0
+    has_text = False
+    try:
+        for part in PARSERS[kind](source):
+            if isinstance(part, Facts):
+                facts = part
+                if not number:
+                    yield facts
+                continue
+            number += 1
+            has_text = has_text or bool(part.text)
+            pictures += PageFlag.PICTURE_ONLY in part.flags
+            yield replace(part, number=number)
+    except BROKEN as error:
+        raise Unreadable(
+            FileState.DAMAGED,
+            f"{name} is damaged: this {NAMES[kind]} could be read up to page {number}. Open it"
+            " with the program that made it and save it anew.",
+        ) from error
+    if not has_text:
+        raise Unreadable(FileState.NO_TEXT, _no_text(name, number, pictures))
+    notices = " ".join(sentence for sentence in (notice, facts.notice) if sentence)
+    yield replace(facts, num_pages=number, notice=notices)
+
+
+def _no_text(name: str, num_pages: int, num_pictures: int) -> str:
+    if num_pictures:
+        pages = "page is a picture" if num_pages == 1 else "pages are pictures"
+        return (
+            f"{name} has no text: {num_pictures} of {num_pages} {pages} without text, and reading"
+            " text from pictures is not part of this version."
+        )
+    return f"{name} has no text" + (f" on any of its {num_pages} pages." if num_pages else ".")

@@ -1,0 +1,91 @@
+"""The reading process from outside: started as our own program, told, heard, watched and ended."""
+
+import contextlib
+import json
+import os
+import subprocess
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import psutil
+
+from app.documents.command import COMMAND
+from app.launch.child import no_console, own_command
+
+MOST_LINE = 64_000_000
+"""Bytes of one answer: whoever reads a stranger's file may have become somebody else."""
+PATIENCE_S = 5.0
+
+
+class ParserProcess:
+    """Its blocking methods belong to the thread of a `Reader`; the rest may be called while one of
+    them waits."""
+
+    def __init__(self, command: Sequence[str] = ()) -> None:
+        """Raises OSError."""
+        # What our own settings say, a key among it, is no business of this process.
+        environment = {
+            name: value for name, value in os.environ.items() if not name.startswith("INGLENOOK_")
+        }
+        self._process = subprocess.Popen(
+            command or (*own_command(), COMMAND),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env=environment,
+            **no_console(),
+        )
+        self._seen = psutil.Process(self._process.pid)
+        self.num_read = 0
+
+    def send(
+        self, name: str, password: str, size: int, pieces: Callable[[], Iterator[bytes]]
+    ) -> bool:
+        """Blocks until it has the file. False: it is gone."""
+        assert self._process.stdin is not None
+        order = {"name": name, "password": password, "size": size}
+        try:
+            self._process.stdin.write(json.dumps(order).encode() + b"\n")
+            for piece in pieces():
+                self._process.stdin.write(piece)
+            self._process.stdin.flush()
+        except BrokenPipeError:
+            return False
+        return True
+
+    def receive(self) -> dict[str, Any] | None:
+        """What it says next. Blocks. None: it is gone, or says what makes no sense."""
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline(MOST_LINE)
+        try:
+            said = json.loads(line)
+        except ValueError:
+            return None
+        return said if isinstance(said, dict) else None
+
+    def memory_bytes(self) -> int:
+        with contextlib.suppress(psutil.Error):
+            return int(self._seen.memory_info().rss)
+        return 0
+
+    def processor_seconds(self) -> float:
+        with contextlib.suppress(psutil.Error):
+            times = self._seen.cpu_times()
+            return float(times.user + times.system)
+        return 0.0
+
+    def kill(self) -> None:
+        self._process.kill()
+
+    def end(self) -> int:
+        """Close what leads to it, and see to it that it is gone. Blocks. Returns its exit code as
+        in Popen.returncode."""
+        for stream in (self._process.stdin, self._process.stdout):
+            with contextlib.suppress(OSError):
+                if stream is not None:
+                    stream.close()
+        try:
+            return self._process.wait(PATIENCE_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            return self._process.wait()
