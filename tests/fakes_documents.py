@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator
+from hashlib import sha256
 from pathlib import Path
 
 from app.documents.document import Facts, FileState, Heading, Page, Unreadable
@@ -26,7 +27,8 @@ class FakeReader:
     ) -> AsyncGenerator[Page | Facts, None]:
         self.read_paths.append(str(path))
         self.passwords.append(password)
-        text = path.read_text(encoding="utf-8", errors="replace")
+        content = path.read_bytes()
+        text = content.decode(errors="replace")
         if not text:
             raise Unreadable(FileState.EMPTY, "It has no bytes.")
         if text.startswith("DAMAGED"):
@@ -42,7 +44,9 @@ class FakeReader:
         for number, part in enumerate(pages, start=1):
             await self.gate.wait()
             yield Page(number=number, label=str(number), text=part, headings=_headings(part))
-        yield Facts(kind="txt", num_pages=len(pages), title=path.stem)
+        yield Facts(
+            kind="txt", num_pages=len(pages), title=path.stem, sha256=sha256(content).hexdigest()
+        )
 
     async def close(self) -> None:
         self.is_closed = True

@@ -44,8 +44,8 @@ class Reader(Protocol):
     def read(
         self, path: Path, *, password: str = "", root: Path | None = None
     ) -> AsyncGenerator[Page | Facts, None]:
-        """Its pages in their order, and its Facts last; Facts may also come before. Raises
-        Unreadable."""
+        """Its pages in their order, and its Facts last; Facts may also come before. A link that
+        leads out of `root` is refused. Raises Unreadable."""
         ...
 
     async def close(self) -> None: ...
@@ -139,7 +139,7 @@ class Intake:
         ):
             return True
         try:
-            facts, pages = await self._read(waiting.path)
+            facts, pages = await self._read(waiting)
         except Unreadable as error:
             state, message = error.state, str(error)
             if not await _is_still(waiting.path, stamp):
@@ -156,24 +156,27 @@ class Intake:
                 lambda tables: settle(tables, waiting.file_id, stamp, state, message)
             )
             return True
-        if not await _is_still(waiting.path, stamp):
+        if facts.sha256 != sha256 or not await _is_still(waiting.path, stamp):
             return False
         await self._store.run(
             lambda tables: _keep(tables, waiting.file_id, stamp, sha256, facts, pages)
         )
         return True
 
-    async def _read(self, path: str) -> tuple[Facts, list[Page]]:
+    async def _read(self, waiting: Waiting) -> tuple[Facts, list[Page]]:
+        path = Path(waiting.path)
+        root = None if waiting.folder is None else Path(waiting.folder)
+        password = self._password(waiting.path)
         pages: list[Page] = []
         facts: Facts | None = None
-        async with aclosing(self._reader.read(Path(path), password=self._password(path))) as parts:
+        async with aclosing(self._reader.read(path, password=password, root=root)) as parts:
             async for part in parts:
                 if isinstance(part, Facts):
                     facts = part
                 else:
                     pages.append(part)
                 known = 0 if facts is None else facts.num_pages
-                self._show(AtWork(path, len(pages), known))
+                self._show(AtWork(waiting.path, len(pages), known))
         if facts is None:
             raise Unreadable(FileState.FAILED, "Reading it ended without a result: try again.")
         return facts, pages

@@ -40,11 +40,13 @@ class LibraryFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Waiting:
-    """A file that is to be read; `sha256` of what was read of it before, or empty."""
+    """A file that is to be read; `sha256` of what was read of it before, or empty. `folder` is the
+    root that it lies in, or None where it is one itself."""
 
     file_id: int
     path: str
     sha256: str
+    folder: str | None
 
 
 def stored(path: str) -> str:
@@ -141,15 +143,20 @@ def note_sight(
 def next_waiting(tables: Tables) -> Waiting | None:
     """Those first whose old text may still be found; nothing of a root that is not there."""
     found = tables.execute(
-        "select file.id, file.path, coalesce(sha256, '') from file"
+        "select file.id, file.path, coalesce(sha256, ''), iif(is_folder, root.path, null) from file"
         " join root on root.id = root_id left join document on document.id = document_id"
         " where file.state = ? and is_there order by document_id is null, file.id limit 1",
         [FileState.WAITING],
     ).fetchone()
     if found is None:
         return None
-    file_id, path, sha256 = found
-    return Waiting(file_id=file_id, path=path_from(path), sha256=sha256)
+    file_id, path, sha256, folder = found
+    return Waiting(
+        file_id=file_id,
+        path=path_from(path),
+        sha256=sha256,
+        folder=None if folder is None else path_from(folder),
+    )
 
 
 def num_waiting(tables: Tables, place: str) -> int:
