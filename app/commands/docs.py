@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from time import monotonic
 from typing import Any
 
 from app.amounts import counted
@@ -15,7 +14,7 @@ from app.documents.search import Hit
 from app.services import Services
 
 PROGRESS_S = 1.0
-"""No more than one line of progress in so long."""
+"""So often a line of progress is written."""
 SOUND = (FileState.INDEXED, FileState.WAITING)
 
 
@@ -43,12 +42,10 @@ async def add(library: Library, options: Options, console: Console) -> None:
 
 
 async def _follow(library: Library, places: Sequence[Path], console: Console) -> None:
-    told = monotonic()
     while num_left := sum([await library.num_waiting(place) for place in places]):
-        await library.moved(PROGRESS_S)
+        await library.rested(PROGRESS_S)
         at_work = library.at_work
-        if at_work is not None and monotonic() - told >= PROGRESS_S:
-            told = monotonic()
+        if at_work is not None:
             page = f", page {at_work.num_read}" if at_work.num_read else ""
             of = f" of {at_work.num_pages}" if page and at_work.num_pages else ""
             console.note(
@@ -61,21 +58,22 @@ async def list_roots(library: Library, options: Options, console: Console) -> No
     rows = []
     for root in await library.roots():
         counts = (await library.status(place=Path(root.path))).counts
+        num_files = sum(counts.values())
         rows.append(
             {
                 "path": root.path,
                 "is_folder": root.is_folder,
                 "is_there": root.is_there,
-                "files": sum(counts.values()),
+                "files": num_files,
                 "counts": _counts(counts),
             }
         )
+        if not options.json:
+            offline = "" if root.is_there else " (not there now)"
+            console.write(f"{root.path}  {counted(num_files, 'file')}{offline}\n")
     if options.json:
         write_json(console, {"places": rows, "collections": collections})
         return
-    for row in rows:
-        offline = "" if row["is_there"] else " (not there now)"
-        console.write(f"{row['path']}  {counted(int(row['files']), 'file')}{offline}\n")
     for name, paths in collections.items():
         console.write(f"{name}: {', '.join(paths)}\n")
     if not rows:
@@ -83,8 +81,11 @@ async def list_roots(library: Library, options: Options, console: Console) -> No
 
 
 async def status(library: Library, options: Options, console: Console) -> None:
-    places = [Path(each) for each in options.files] or [None]
-    taken = [await library.status(place=place, collection=options.collection) for place in places]
+    places: list[Path | None] = [Path(each) for each in options.files]
+    taken = [
+        await library.status(place=place, collection=options.collection)
+        for place in places or [None]
+    ]
     _show(_together(taken), options, console)
 
 

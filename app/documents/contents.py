@@ -90,17 +90,17 @@ def put_document(
     return document_id
 
 
-def forget_unused(tables: Tables) -> int:
-    """Delete every document that no file has any more, and give how many. Whatever is derived of
-    a document (its vectors, its KV) must end here as well."""
-    unused = tables.execute(
-        "select id from document where not exists"
-        " (select 1 from file where file.document_id = document.id)"
-    ).fetchall()
-    for (document_id,) in unused:
-        _forget_contents(tables, document_id)
-        tables.execute("delete from document where id = ?", [document_id])
-    return len(unused)
+def forget_unused(tables: Tables, document_ids: Iterable[int | None]) -> None:
+    """Delete those of the documents that no file has any more. Whatever is derived of a document
+    (its vectors, its KV) must end here as well."""
+    for document_id in set(document_ids) - {None}:
+        used = tables.execute(
+            "select 1 from file where document_id = ? limit 1", [document_id]
+        ).fetchone()
+        if used is None:
+            assert document_id is not None
+            _forget_contents(tables, document_id)
+            tables.execute("delete from document where id = ?", [document_id])
 
 
 def _forget_contents(tables: Tables, document_id: int) -> None:

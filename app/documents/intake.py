@@ -8,7 +8,7 @@ Nothing is kept of a file that was read half: it waits, and is read anew after a
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,11 +23,12 @@ from app.documents.rows import (
     has_file,
     keep_as_read,
     link,
+    note_lost,
     next_waiting,
     remove_file,
     settle,
 )
-from app.documents.scan import Stamp, is_under, sha256_of, stamp_of
+from app.documents.scan import Stamp, is_there, is_under, sha256_of, stamp_of
 from app.history.database import Database
 
 READER_VERSION = 1
@@ -63,14 +64,12 @@ class AtWork:
 class Intake:
     """Takes waiting files in, one after the other. Owned by the event loop.
 
-    `tell` is called when anything has gone on. Passwords are in memory only, and forgotten when
-    nothing waits any more.
+    Passwords are in memory only, and forgotten when nothing waits any more.
     """
 
-    def __init__(self, store: Database, reader: Reader, tell: Callable[[], None]) -> None:
+    def __init__(self, store: Database, reader: Reader) -> None:
         self._store = store
         self._reader = reader
-        self._tell = tell
         self._passwords: dict[str, str] = {}
         self._work: asyncio.Task[None] | None = None
         self._is_woken = False
@@ -91,10 +90,12 @@ class Intake:
         if self._work is not None:
             await asyncio.shield(self._work)
 
-    def check(self) -> None:
-        """Raises what ended the work, such as a full disk."""
-        if self._work is not None and self._work.done():
-            self._work.result()
+    async def rested(self, timeout_s: float) -> None:
+        """As `settled`, for so many seconds at most."""
+        if self._work is not None:
+            await asyncio.wait([self._work], timeout=timeout_s)
+            if self._work.done():
+                self._work.result()
 
     async def close(self) -> None:
         if self._work is not None and not self._work.done():
@@ -108,23 +109,18 @@ class Intake:
                 self._is_woken = False
                 while (waiting := await self._store.run(next_waiting)) is not None:
                     await self._take(waiting)
-                    self._tell()
             self._passwords.clear()
         finally:
             self.at_work = None
-            self._tell()
 
     async def _take(self, waiting: Waiting) -> None:
-        self._show(AtWork(waiting.path))
+        self.at_work = AtWork(waiting.path)
         for _ in range(MOST_TRIES):
             try:
                 stamp = await asyncio.to_thread(stamp_of, waiting.path)
                 sha256 = await asyncio.to_thread(sha256_of, waiting.path)
-            except FileNotFoundError:
-                await self._store.run(lambda tables: remove_file(tables, waiting.file_id))
-                return
             except OSError as error:
-                await self._fail(waiting, None, f"It cannot be read ({error.strerror}).")
+                await self._miss(waiting, error)
                 return
             if await self._take_bytes(waiting, stamp, sha256):
                 return
@@ -176,10 +172,20 @@ class Intake:
                 else:
                     pages.append(part)
                 known = 0 if facts is None else facts.num_pages
-                self._show(AtWork(waiting.path, len(pages), known))
+                self.at_work = AtWork(waiting.path, len(pages), known)
         if facts is None:
             raise Unreadable(FileState.FAILED, "Reading it ended without a result: try again.")
         return facts, pages
+
+    async def _miss(self, waiting: Waiting, error: OSError) -> None:
+        """Where its whole folder is away nothing is said of the file: it waits for its return."""
+        place = Path(waiting.folder or waiting.path)
+        if not await asyncio.to_thread(is_there, place):
+            await self._store.run(lambda tables: note_lost(tables, waiting.root_id))
+        elif isinstance(error, FileNotFoundError):
+            await self._store.run(lambda tables: remove_file(tables, waiting.file_id))
+        else:
+            await self._fail(waiting, None, f"It cannot be read ({error.strerror}).")
 
     async def _fail(self, waiting: Waiting, stamp: Stamp | None, message: str) -> None:
         logger.info("a file could not be taken in: %s", message)
@@ -190,10 +196,6 @@ class Intake:
     def _password(self, path: str) -> str:
         places = [place for place in self._passwords if is_under(path, place)]
         return self._passwords[max(places, key=len)] if places else ""
-
-    def _show(self, at_work: AtWork) -> None:
-        self.at_work = at_work
-        self._tell()
 
 
 def _note_end(work: asyncio.Task[None]) -> None:

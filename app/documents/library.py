@@ -79,9 +79,8 @@ class Library:
         self._store = Database(path, LIBRARY)
         self._finder = Database(path, LIBRARY, is_reader=True)
         self._search = Search()
-        self._moved = asyncio.Event()
         self._looking = asyncio.Lock()
-        self._intake = Intake(self._store, reader, self._tell)
+        self._intake = Intake(self._store, reader)
         self._roots_moved = asyncio.Event()
         self._following: asyncio.Task[None] | None = None
 
@@ -218,12 +217,10 @@ class Library:
         """How many files in a place are still to be read."""
         return await self._finder.run(lambda tables: num_waiting(tables, str(place)))
 
-    async def moved(self, timeout: float) -> None:
-        """Wait until something has gone on, or for so many seconds. Raises what has ended the
+    async def rested(self, timeout_s: float) -> None:
+        """Wait until nothing is being read, or for so many seconds. Raises what has ended the
         reading, such as a full disk."""
-        with suppress(TimeoutError):
-            await asyncio.wait_for(self._moved.wait(), timeout)
-        self._intake.check()
+        await self._intake.rested(timeout_s)
 
     async def settled(self) -> None:
         """Wait until everything that waits was read, and what was deleted has left the disk."""
@@ -251,7 +248,6 @@ class Library:
         if sight is None or not is_asked and is_lost(sight, root.identity, len(known)):
             if root.is_there:
                 await self._store.run(lambda tables: note_lost(tables, root.root_id))
-                self._tell()
             return
         changes = compare(known, sight)
         if not changes and root.is_there and root.identity == sight.identity:
@@ -261,7 +257,6 @@ class Library:
         await self._store.run(
             lambda tables: note_sight(tables, root.root_id, sight.identity, changes, digests)
         )
-        self._tell()
 
     async def _digests_of_renamed(self, new: Mapping[str, Stamp]) -> dict[str, str]:
         """Of those new files that may be old ones under another name: they have the same size."""
@@ -286,11 +281,6 @@ class Library:
     def _tell_roots(self) -> None:
         self._roots_moved.set()
         self._roots_moved = asyncio.Event()
-        self._tell()
-
-    def _tell(self) -> None:
-        self._moved.set()
-        self._moved = asyncio.Event()
 
 
 def _root_of(there: Iterable[Root], place: str) -> Root | None:

@@ -54,7 +54,7 @@ def m001_library(db: Tables) -> None:
         create index file_root on file(root_id);
         create index file_document on file(document_id);
         create index file_size on file(size);
-        create index file_waiting on file(id) where state = 'waiting';
+        create index file_waiting on file(document_id is null, id) where state = 'waiting';
 
         create table page (
             document_id integer not null references document(id) on delete cascade,

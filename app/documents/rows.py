@@ -44,6 +44,7 @@ class Waiting:
     root that it lies in, or None where it is one itself."""
 
     file_id: int
+    root_id: int
     path: str
     sha256: str
     folder: str | None
@@ -93,10 +94,10 @@ def add_root(tables: Tables, path: str, *, is_folder: bool, takes: Iterable[int]
 
 def remove_root(tables: Tables, root_id: int) -> int:
     """With its files and all that was read of them; how many files that were."""
-    (num,) = tables.execute("select count(*) from file where root_id = ?", [root_id]).fetchone()
+    rows = tables.execute("select document_id from file where root_id = ?", [root_id]).fetchall()
     tables.execute("delete from root where id = ?", [root_id])
-    forget_unused(tables)
-    return int(num)
+    forget_unused(tables, (document_id for (document_id,) in rows))
+    return len(rows)
 
 
 def known_files(tables: Tables, root_id: int) -> dict[str, Stamp]:
@@ -133,26 +134,33 @@ def note_sight(
             "update file set size = ?, mtime_ns = ?, state = ?, message = '' where path = ?",
             [stamp.size, stamp.mtime_ns, FileState.WAITING, stored(path)],
         )
-    tables.conn.executemany(
-        "delete from file where path = ? and root_id = ?",
-        ((stored(path), root_id) for path in changes.gone),
-    )
-    forget_unused(tables)
+    unused = [
+        document_id
+        for path in changes.gone
+        for (document_id,) in tables.execute(
+            "delete from file where path = ? and root_id = ? returning document_id",
+            [stored(path), root_id],
+        ).fetchall()
+    ]
+    forget_unused(tables, unused)
 
 
 def next_waiting(tables: Tables) -> Waiting | None:
     """Those first whose old text may still be found; nothing of a root that is not there."""
+    # The state is written out, or the index for this question would not be used.
     found = tables.execute(
-        "select file.id, file.path, coalesce(sha256, ''), iif(is_folder, root.path, null) from file"
-        " join root on root.id = root_id left join document on document.id = document_id"
-        " where file.state = ? and is_there order by document_id is null, file.id limit 1",
-        [FileState.WAITING],
+        "select file.id, root_id, file.path, coalesce(sha256, ''), iif(is_folder, root.path, null)"
+        " from file cross join root on root.id = root_id"
+        " left join document on document.id = document_id"
+        f" where file.state = '{FileState.WAITING.value}' and is_there"
+        " order by document_id is null, file.id limit 1"
     ).fetchone()
     if found is None:
         return None
-    file_id, path, sha256, folder = found
+    file_id, root_id, path, sha256, folder = found
     return Waiting(
         file_id=file_id,
+        root_id=root_id,
         path=path_from(path),
         sha256=sha256,
         folder=None if folder is None else path_from(folder),
@@ -225,6 +233,7 @@ def _settle(
     state: str,
     message: str,
 ) -> None:
+    before = tables.execute("select document_id from file where id = ?", [file_id]).fetchone()
     tables.execute(
         "update file set document_id = ?, state = ?, message = ? where id = ?",
         [document_id, state, storable(message), file_id],
@@ -234,12 +243,15 @@ def _settle(
             "update file set size = ?, mtime_ns = ? where id = ?",
             [stamp.size, stamp.mtime_ns, file_id],
         )
-    forget_unused(tables)
+    if before is not None:
+        forget_unused(tables, [before[0]])
 
 
 def remove_file(tables: Tables, file_id: int) -> None:
-    tables.execute("delete from file where id = ?", [file_id])
-    forget_unused(tables)
+    rows = tables.execute(
+        "delete from file where id = ? returning document_id", [file_id]
+    ).fetchall()
+    forget_unused(tables, (document_id for (document_id,) in rows))
 
 
 def has_file(tables: Tables, file_id: int) -> bool:

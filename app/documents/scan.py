@@ -52,6 +52,8 @@ class Changes:
 def look(root: Path) -> Sight | None:
     """Blocks. None: there is nothing at this path now."""
     try:
+        if not is_there(root):
+            return None
         found = root.stat()
     except OSError:
         return None
@@ -59,14 +61,20 @@ def look(root: Path) -> Sight | None:
     if stat.S_ISREG(found.st_mode):
         sight.files[str(root)] = _stamp(found)
     elif stat.S_ISDIR(found.st_mode):
-        try:
-            with os.scandir(root):
-                pass
-        except OSError:
-            return None
         for path, stamp in _walk(root, sight):
             sight.files[path] = stamp
     return sight
+
+
+def is_there(root: Path) -> bool:
+    """Whether what lies at this path can be looked at."""
+    try:
+        if not stat.S_ISDIR(root.stat().st_mode):
+            return True
+        with os.scandir(root):
+            return True
+    except OSError:
+        return False
 
 
 def is_lost(sight: Sight | None, identity: str, num_known: int) -> bool:

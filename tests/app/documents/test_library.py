@@ -191,9 +191,10 @@ async def test_what_waits_in_a_folder_that_is_away_stays_and_holds_up_nothing(
     write(folder / "a.txt", "The river Inn.")
     await library.add(folder)
     folder.rename(room / "away")
-    await library.look()
+    # Nobody has looked yet: it is the reading that meets the gap.
     reader.gate.set()
     await library.settled()
+    assert await states(library) == {"a.txt": "offline"}
     (room / "away").rename(folder)
     await looked(library)
     assert await states(library) == {"a.txt": "indexed"}

@@ -44,8 +44,10 @@ class Shelf:
 
     def remove(self, path: str) -> None:
         def remove(tables: Tables) -> None:
-            tables.execute("delete from file where path = ?", [path])
-            forget_unused(tables)
+            (gone,) = tables.execute(
+                "delete from file where path = ? returning document_id", [path]
+            ).fetchall()
+            forget_unused(tables, gone)
 
         self.database.run_sync(remove)
 
