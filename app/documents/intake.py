@@ -23,8 +23,8 @@ from app.documents.rows import (
     has_file,
     keep_as_read,
     link,
-    note_lost,
     next_waiting,
+    note_lost,
     remove_file,
     settle,
 )
