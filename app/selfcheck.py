@@ -11,8 +11,11 @@ import re
 import tempfile
 import urllib.request
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 
 from app.amounts import counted
+from app.documents.document import Page
+from app.documents.reading import Reader
 from app.machine.check import Check, Failed
 from app.machine.self_test import SelfTest
 from app.models.starter import starter_model
@@ -26,7 +29,18 @@ from grammars.catalog import ready_forms
 PACKAGES = ("app", "engine", "grammars", "kernels")
 # Parts that a machine without a graphics card does without.
 OPTIONAL = {"torch", "triton", "transformers"}
-NAMES = ("modules", "starter", "engine", "forms", "page", "answer")
+NAMES = ("modules", "starter", "engine", "forms", "documents", "page", "answer")
+# One page with one word, and no more than a reader needs.
+SMALL_PDF = b"""%PDF-1.4
+1 0 obj <</Type/Catalog/Pages 2 0 R>> endobj
+2 0 obj <</Type/Pages/Kids[3 0 R]/Count 1>> endobj
+3 0 obj <</Type/Page/Parent 2 0 R/MediaBox[0 0 99 99]/Contents 4 0 R/Resources
+<</Font<</F<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>>>>>>> endobj
+4 0 obj <</Length 28>> stream
+BT /F 9 Tf (Inglenook) Tj ET
+endstream endobj
+trailer <</Root 1 0 R>>
+"""
 REMEDY = "install Inglenook again"
 
 
@@ -71,8 +85,8 @@ class Parts:
         self._services = services
 
     def all(self) -> list[tuple[str, Callable[[], Awaitable[str]]]]:
-        looks = (self.modules, self.starter, self.engine, self.forms, self.page, self.answer)
-        return list(zip(NAMES, looks, strict=True))
+        first = (self.modules, self.starter, self.engine, self.forms)
+        return list(zip(NAMES, (*first, self.documents, self.page, self.answer), strict=True))
 
     async def modules(self) -> str:
         names = module_names()
@@ -111,6 +125,20 @@ class Parts:
             grammar = Grammar(GrammarKind(form.kind), form.source, False, form.accepted)
             await model.loaded.grammars.compile(grammar)
         return f"{counted(len(forms), 'ready-made form')} can be kept to"
+
+    async def documents(self) -> str:
+        reader = Reader()
+        with tempfile.TemporaryDirectory(prefix="inglenook-") as folder:
+            file = Path(folder) / "a.pdf"
+            file.write_bytes(SMALL_PDF)
+            try:
+                parts = [part async for part in reader.read(file)]
+            finally:
+                await reader.close()
+        texts = [part.text for part in parts if isinstance(part, Page)]
+        if texts != ["Inglenook"]:
+            raise Failed(f"a PDF with one word was read as {texts}", REMEDY)
+        return "a PDF is read by the process for it"
 
     async def page(self) -> str:
         from app.ui.page import STATIC

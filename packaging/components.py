@@ -58,6 +58,13 @@ CLASSIFIED: Mapping[str, str] = {
     "Mozilla Public License 2.0 (MPL 2.0)": "MPL-2.0",
     "Public Domain": "LicenseRef-Public-Domain",
 }
+# And a word of their own is the oldest.
+NAMED: Mapping[str, str] = {
+    "MIT License": "MIT",
+    "Apache License, Version 2.0": "Apache-2.0",
+    # pypdfium2, with PDFium and what that has taken in; none of it is under the GPL.
+    "BSD-3-Clause, Apache-2.0, dependency licenses": "BSD-3-Clause AND Apache-2.0",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,9 +125,10 @@ def _distributions(frozen: Frozen) -> list[Component]:
 
 def distribution_component(distribution: Distribution) -> Component:
     texts = [
-        (file.name, read(Path(str(distribution.locate_file(file)))))
+        (file.name, licence_text(Path(str(distribution.locate_file(file)))))
         for file in distribution.files or ()
-        if ".dist-info" in file.parts[0] and LICENCE_FILE.search(file.name)
+        if ".dist-info" in file.parts[0]
+        if LICENCE_FILE.search(file.name) or "licenses" in file.parts[1:-1]
     ]
     licence = licence_of(distribution)
     if not texts and licence == "Apache-2.0":
@@ -134,6 +142,12 @@ def distribution_component(distribution: Distribution) -> Component:
         role="Python library",
         texts=tuple(texts),
     )
+
+
+def licence_text(file: Path) -> str:
+    """Its text, or that of the file beside it that it only names."""
+    text = read(file)
+    return read(file.parent / text.split()[1]) if text.startswith("#include ") else text
 
 
 def read(file: Path) -> str:
@@ -154,7 +168,7 @@ def licence_of(distribution: Distribution) -> str:
     if classifiers:
         return " AND ".join(classifiers)
     named = metadata["License"].strip() if "License" in metadata else ""
-    return {"MIT License": "MIT", "Apache License, Version 2.0": "Apache-2.0"}.get(named, named)
+    return NAMED.get(named, named)
 
 
 def _python() -> Component:

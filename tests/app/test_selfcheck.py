@@ -67,6 +67,16 @@ async def test_modules_that_were_left_out_are_a_fault(
         await parts.modules()
 
 
+async def test_a_document_is_read_and_wrong_text_is_a_fault(
+    parts: Parts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert (await check_of("documents", parts.documents)).ok
+    other = selfchecks.SMALL_PDF.replace(b"Inglenook", b"something")
+    monkeypatch.setattr(selfchecks, "SMALL_PDF", other)
+    check = await check_of("documents", parts.documents)
+    assert not check.ok and "something" in check.message
+
+
 def test_one_fault_is_a_failure_of_the_command(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:

@@ -43,6 +43,12 @@ def test_everything_shipped_has_a_licence_that_may_be_in_a_package_and_its_text(
     assert all(len(text) > 100 for _, text in found.texts)
 
 
+def test_the_licences_of_what_a_library_has_taken_in_come_along() -> None:
+    texts = dict(distribution_component(bundle.shipped()["pypdfium2"]).texts)
+    assert {"pdfium.txt", "freetype.txt", "libtiff.txt"} <= set(texts)
+    assert "Apache License" in texts["abseil.txt"]
+
+
 def test_the_tool_that_freezes_is_not_shipped_and_would_be_refused() -> None:
     """Only its bootloader is, under the exception that its makers give for it."""
     tool = importlib.metadata.distribution("pyinstaller")
