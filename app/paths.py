@@ -45,6 +45,11 @@ class Paths:
         return self.data / "history.sqlite3"
 
     @property
+    def documents(self) -> Path:
+        """What was read of the user's own files; made again from them when it is missing."""
+        return self.data / "documents.sqlite3"
+
+    @property
     def settings(self) -> Path:
         return self.data / "settings.json"
 

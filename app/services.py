@@ -53,6 +53,7 @@ from engine.media import MediaKind
 
 if TYPE_CHECKING:
     from app.cuda.installation import Installation
+    from app.documents.library import Library
     from app.models.library import ModelLibrary
 
 IDLE_LOOK_S = 15.0
@@ -232,6 +233,13 @@ class Services:
         from app.models.library import ModelLibrary
 
         return ModelLibrary(self.paths, lambda: self.settings, self._loaded_bytes)
+
+    @cached_property
+    def documents(self) -> "Library":
+        """The user's own files, followed while the app runs."""
+        from app.documents.opening import open_library
+
+        return open_library(self.paths, is_followed=self._keeps_kv)
 
     @cached_property
     def cuda(self) -> "Installation":
@@ -443,6 +451,10 @@ class Services:
         self._keeps_kv = True
         self._resting = asyncio.create_task(self._rest())
         self._holder.begin()
+        if self.paths.documents.exists():
+            # What is wrong with it hears whoever asks for a file.
+            with suppress(HistoryError):
+                self.documents.follow()
 
     async def tidy(self) -> None:
         """Mark what a crash cut short, and finally remove what was deleted in an earlier run."""
@@ -467,6 +479,8 @@ class Services:
             await self.jobs.close()
         if self._resting is not None:
             self._resting.cancel()
+        if "documents" in self.__dict__:
+            await self.documents.close()
         if "cuda" in self.__dict__:
             await self.cuda.close()
         if "library" in self.__dict__:

@@ -26,7 +26,8 @@ UI_LIBRARIES = {"gradio", "gradio_client", "fastapi", "starlette", "uvicorn"}
 HOMES: dict[str, tuple[str, ...]] = {
     "llama_cpp": ("engine/backends/llama_cpp/",),
     "sqlite3": ("app/history/", "engine/kv/segment_index.py"),
-    "sqlite_utils": ("app/history/",),
+    "sqlite_utils": ("app/history/", "app/documents/"),
+    "watchfiles": ("app/documents/watch.py",),
     "gradio": ("app/ui/", "app/web/"),
     "PIL": ("app/media/picture.py",),
     "httpx": ("app/models/outside.py",),

@@ -26,6 +26,7 @@ def make_parser() -> Parser:
     add_generate(commands.add_parser("generate", help="one answer to TEXT, stored nowhere"))
     add_chats(commands.add_parser("chats", help="the history: list, search, show, export, ..."))
     add_models(commands.add_parser("models", help="the models on this machine"))
+    add_docs(commands.add_parser("docs", help="your own files: add, list, status, search, remove"))
     add_cuda(commands.add_parser("cuda", help="what an NVIDIA card needs: install, status, remove"))
     commands.add_parser("bench", help="one of our benchmarks", add_help=False)
     commands.add_parser("eval", help="quality measured on data", add_help=False)
@@ -128,6 +129,33 @@ def add_chats(parser: argparse.ArgumentParser) -> None:
     delete = actions.add_parser("delete", help="delete for good")
     delete.add_argument("ids", nargs="+", metavar="ID", help=ID_HELP)
     delete.add_argument("--yes", action="store_true", help="really; without it nothing is deleted")
+
+
+def add_docs(parser: argparse.ArgumentParser) -> None:
+    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
+    add = actions.add_parser("add", help="take folders or files in, and read them")
+    add.add_argument("files", nargs="+", metavar="PATH", help="a folder, with all in it, or a file")
+    add.add_argument("--collection", metavar="NAME", help="also into this collection")
+    add.add_argument(
+        "--password",
+        dest="asks_password",
+        action="store_true",
+        help="ask for the password of the files that need one, or read it from standard input",
+    )
+    add_json(add)
+    add_json(actions.add_parser("list", help="the folders and files that were added"))
+    status = actions.add_parser("status", help="what became of every file")
+    status.add_argument("files", nargs="*", metavar="PATH", help="only what lies here")
+    status.add_argument("--collection", metavar="NAME", help="only this collection")
+    add_json(status)
+    search = actions.add_parser("search", help="find the places that have the words of TEXT")
+    search.add_argument("text", metavar="TEXT")
+    search.add_argument("--collection", metavar="NAME", help="only in this collection")
+    add_json(search)
+    remove = actions.add_parser("remove", help="forget what was read; the files stay")
+    remove.add_argument("files", nargs="+", metavar="PATH", help="as it was added")
+    remove.add_argument("--collection", metavar="NAME", help="take it out of this one only")
+    add_json(remove)
 
 
 def add_models(parser: argparse.ArgumentParser) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from app.commands.chats import chats
 from app.commands.console import Console
 from app.commands.cuda import cuda
+from app.commands.docs import docs
 from app.commands.doctor import doctor
 from app.commands.generate import generate
 from app.commands.models import models
@@ -33,6 +34,7 @@ COMMANDS: Mapping[str, Command] = {
     "generate": Command(generate, needs_history=False),
     "chats": Command(chats, needs_history=True),
     "models": Command(models, needs_history=False, writing=("add", "remove", "use")),
+    "docs": Command(docs, needs_history=True),
     "cuda": Command(cuda, needs_history=False),
     "doctor": Command(doctor, needs_history=True),
 }

@@ -1,6 +1,7 @@
 """From what was given on the command line to the options that travel to who carries them out."""
 
 import argparse
+import getpass
 import io
 import json
 import os
@@ -51,6 +52,10 @@ def options_of(parsed: argparse.Namespace) -> Options:
             values[name] = tuple(str(absolute(each)) for each in values[name])
     if values.get("mmproj"):
         values["mmproj"] = str(absolute(values["mmproj"]))
+    if "files" in values:
+        values["files"] = tuple(os.path.abspath(os.path.expanduser(f)) for f in values["files"])
+    if values.pop("asks_password", False):
+        values["password"] = read_password()
     if "file" in values:
         if not values["file"].strip():
             raise UsageError("The path of the file is empty: give one.")
@@ -139,6 +144,17 @@ def read_standard_input() -> str:
         raise UsageError(
             f"Standard input is not a text in UTF-8 ({error.reason}): convert it first."
         ) from error
+
+
+def read_password() -> str:
+    """Typed unseen, or the first line of standard input; never an argument, which others see."""
+    if sys.stdin.isatty():
+        password = getpass.getpass("Password of the files: ")
+    else:
+        password = read_standard_input().partition("\n")[0].removesuffix("\r")
+    if not password:
+        raise UsageError("--password was given and no password: type one, or leave it out.")
+    return password
 
 
 def absolute(path: str) -> Path:

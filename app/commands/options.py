@@ -22,6 +22,10 @@ class Options:
     text: str = ""
     ids: tuple[str, ...] = ()
     file: str = ""
+    files: tuple[str, ...] = ()
+    collection: str = ""
+    password: str = field(default="", repr=False)
+    """Of files that need one; it travels to who reads them, and is kept nowhere."""
     model: str = ""
     draft_model: str = ""
     adapters: tuple[tuple[str, float], ...] = ()
@@ -64,6 +68,7 @@ class Options:
             ids=tuple(options.ids),
             images=tuple(options.images),
             sounds=tuple(options.sounds),
+            files=tuple(options.files),
             adapters=tuple((str(file), float(scale)) for file, scale in options.adapters),
             grammar_examples=tuple(options.grammar_examples),
         )

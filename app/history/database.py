@@ -1,4 +1,4 @@
-"""The history's SQLite file: one thread owns the only connection, everyone else sends it work.
+"""A SQLite file of ours: one thread owns the only connection, everyone else sends it work.
 
     any thread or loop --fn--> queue --> store thread: begin, fn(tables), commit --> result
 
@@ -15,6 +15,7 @@ import sqlite3
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -31,29 +32,58 @@ BUSY_TIMEOUT_S = 5.0
 FULL_BELOW_BYTES = 64 * 1024
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Holding:
+    """What a file is for. `name` and `if_damaged` are for the user's sentences.
+
+    `is_only_copy`: what is lost here is lost, so the disk is waited for and copies are made before
+    the schema changes. `text_indexes` keep what was deleted until their parts are merged.
+    """
+
+    name: str
+    steps: Sequence[Step]
+    is_only_copy: bool
+    if_damaged: str
+    text_indexes: tuple[str, ...] = ()
+
+
+HISTORY = Holding(
+    name="history",
+    steps=MIGRATIONS,
+    is_only_copy=True,
+    if_damaged="It was left as it is: move it away, and put a backup in its place or start empty.",
+    text_indexes=("conversation_fts", "message_fts"),
+)
+
+
 class _Call(NamedTuple):
     work: Callable[[], Any]
     result: Future[Any]
 
 
 class Database:
-    """The open history. May be shared by threads; only the store thread touches the connection.
+    """An open file. May be shared by threads; only the store thread touches the connection.
 
     Opening creates the file (readable by its owner only) or migrates it, and raises what is
     wrong with it; the file is never deleted or replaced. `close()` finishes what was sent.
-    Without a path it is a history in memory: no file is ever made for it.
+    Without a path it lies in memory: no file is ever made for it. A reader finds what was stored
+    last, and does not wait for who writes; who writes must have opened the file before.
     """
 
-    def __init__(self, path: Path | None, steps: Sequence[Step] = MIGRATIONS) -> None:
+    def __init__(
+        self, path: Path | None, holding: Holding = HISTORY, *, is_reader: bool = False
+    ) -> None:
         self.path = path
-        self.backups = None if path is None else Backups(path)
-        self._steps = steps
+        self._holding = holding
+        self._is_reader = is_reader
+        is_copied = path is not None and holding.is_only_copy and not is_reader
+        self.backups = Backups(path) if path is not None and is_copied else None
         self._calls: queue.SimpleQueue[_Call | None] = queue.SimpleQueue()
         self._ended = threading.Event()
         self._tables: Tables | None = None
         opened: Future[None] = Future()
         self._thread = threading.Thread(
-            target=self._serve, args=(opened,), name="history-store", daemon=True
+            target=self._serve, args=(opened,), name=f"{holding.name}-store", daemon=True
         )
         self._thread.start()
         if opened.exception() is not None:
@@ -78,6 +108,16 @@ class Database:
         `ids` are the conversations that `fn` deletes: a backup that holds one goes, too.
         """
         return await asyncio.wrap_future(self._submit(lambda: self._erase(ids, fn)))
+
+    async def empty_log(self) -> bool:
+        """Let no text of what was deleted stay in the log. False: somebody is reading now, and it
+        stays until the next time."""
+        return await asyncio.wrap_future(self._submit(self._empty_log))
+
+    def _empty_log(self) -> bool:
+        assert self._tables is not None
+        (busy, _, _) = self._tables.execute("pragma wal_checkpoint(truncate)").fetchone()
+        return not busy
 
     async def damage(self) -> str:
         """What SQLite finds wrong with the file; empty when it is sound."""
@@ -111,7 +151,9 @@ class Database:
                 call = self._calls.get_nowait()
                 if call is not None and call.result.set_running_or_notify_cancel():
                     call.result.set_exception(
-                        HistoryError("The history is closed: restart the app to go on.")
+                        HistoryError(
+                            f"The {self._holding.name} is closed: restart the app to go on."
+                        )
                     )
 
     def _serve(self, opened: Future[None]) -> None:
@@ -143,6 +185,10 @@ class Database:
     def _place(self) -> str:
         return ":memory:" if self.path is None else str(self.path)
 
+    @property
+    def _name(self) -> str:
+        return f"The {self._holding.name} at {self._place}"
+
     def _open(self) -> None:
         if self.path is not None:
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -151,17 +197,17 @@ class Database:
                 os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
         connection = sqlite3.connect(self._place, timeout=BUSY_TIMEOUT_S, isolation_level=None)
         tables = self._tables = Tables(connection, execute_plugins=False)
-        found, known = version(tables), len(self._steps)
+        found, known = version(tables), len(self._holding.steps)
         if found > known:
             raise DatabaseNewer(
-                f"The history at {self._place} was written by a newer version of the app (format"
+                f"{self._name} was written by a newer version of the app (format"
                 f" {found}; this version reads up to {known}): update the app to open it."
                 " Nothing was changed."
             )
         tables.execute("pragma journal_mode = wal")
         # FULL syncs every commit: in WAL mode, NORMAL survives a killed app but may lose the
         # last messages with the power.
-        tables.execute("pragma synchronous = full")
+        tables.execute(f"pragma synchronous = {'full' if self._holding.is_only_copy else 'normal'}")
         tables.execute("pragma secure_delete = on")
         # Chats do not belong into files of the system's temporary folder.
         tables.execute("pragma temp_store = memory")
@@ -169,7 +215,7 @@ class Database:
         if found < known:
             if tables.table_names() and self.backups is not None:
                 self.backups.make(connection, found)
-            migrate(tables, self._steps)
+            migrate(tables, self._holding.steps)
         # A purge that was cut off after its commit leaves text in the log. A disk too full for
         # this is no reason not to show the chats.
         with contextlib.suppress(sqlite3.OperationalError):
@@ -179,7 +225,7 @@ class Database:
         tables = self._tables
         assert tables is not None
         # `immediate` waits for another process here, where nothing has been read yet.
-        tables.execute("begin immediate")
+        tables.execute("begin" if self._is_reader else "begin immediate")
         try:
             value = fn(tables)
             tables.execute("commit")
@@ -191,7 +237,7 @@ class Database:
         def delete_and_merge(tables: Tables) -> T:
             value = fn(tables)
             # The text index keeps what was deleted until its parts are merged.
-            for index in ("conversation_fts", "message_fts"):
+            for index in self._holding.text_indexes:
                 tables.execute(f"insert into {index}({index}) values ('optimize')")
             return value
 
@@ -199,9 +245,7 @@ class Database:
         if self.backups is not None:
             self.backups.forget(ids)
         value = self._in_transaction(delete_and_merge)
-        assert self._tables is not None
-        (busy, _, _) = self._tables.execute("pragma wal_checkpoint(truncate)").fetchone()
-        if busy:
+        if not self._empty_log():
             raise HistoryError(
                 "The chat is deleted, and its text will leave the disk at the next start:"
                 " another program is reading the history now."
@@ -225,32 +269,31 @@ class Database:
         if kind == sqlite3.SQLITE_FULL or number in (errno.ENOSPC, errno.EDQUOT) or full:
             room = "an unknown number of" if free is None else f"{free:,}"
             return DiskFull(
-                f"There is no room left for the history at {self._place} ({room} bytes are free):"
-                " free some space and try again. What was stored before is kept."
+                f"There is no room left for the {self._holding.name} at {self._place} ({room} bytes"
+                " are free): free some space and try again. What was stored before is kept."
             )
         if kind == sqlite3.SQLITE_READONLY or number in (errno.EROFS, errno.EACCES, errno.EPERM):
             return HistoryError(
-                f"The history at {self._place} may be read but not written: give your user the"
+                f"{self._name} may be read but not written: give your user the"
                 " right to write to this file and its folder, or choose another place with"
                 " INGLENOOK_HOME."
             )
         if kind in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT):
             return HistoryError(
-                f"The history at {self._place} is damaged or is no database ({error}). It was left"
-                " as it is: move it away, and put a backup in its place or start empty."
+                f"{self._name} is damaged or is no database ({error}). {self._holding.if_damaged}"
             )
         if kind in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
             return HistoryError(
-                f"Another program has held the history at {self._place} for more than"
-                f" {BUSY_TIMEOUT_S:.0f} seconds: close it and try again."
+                f"Another program has held the {self._holding.name} at {self._place} for more"
+                f" than {BUSY_TIMEOUT_S:.0f} seconds: close it and try again."
             )
         if kind == sqlite3.SQLITE_CANTOPEN or number is not None:
             return HistoryError(
-                f"The history at {self._place} cannot be opened ({error}): check that the folder"
+                f"{self._name} cannot be opened ({error}): check that the folder"
                 " is there and that no other file has this name."
             )
         return HistoryError(
-            f"The history at {self._place} could not do this ({error}): try again, and restart the"
+            f"{self._name} could not do this ({error}): try again, and restart the"
             " app if it happens twice."
         )
 

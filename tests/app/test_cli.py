@@ -61,6 +61,33 @@ def test_options_become_values() -> None:
     assert parse("chats", "delete", "a", "b", "--yes").ids == ("a", "b")
 
 
+def test_files_travel_with_their_whole_paths(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    options = parse("docs", "add", "papers", "../b.pdf", "--collection", "work")
+    assert options.files == (str(tmp_path / "papers"), str(tmp_path.parent / "b.pdf"))
+    assert (options.collection, options.password) == ("work", "")
+    assert parse("docs", "status").files == ()
+    assert Options.from_json({"command": "docs", "files": ["/a"]}).files == ("/a",)
+
+
+def test_a_password_is_read_and_never_an_argument(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Input:
+        buffer = io.BytesIO(b"p\xc3\xa4ss word\nmore")
+
+        def isatty(self) -> bool:
+            return False
+
+    monkeypatch.setattr(sys, "stdin", Input())
+    options = parse("docs", "add", "a.pdf", "--password")
+    assert options.password == "päss word"
+    assert "päss" not in repr(options)
+    Input.buffer = io.BytesIO(b"\n")
+    with pytest.raises(UsageError, match="no password"):
+        parse("docs", "add", "a.pdf", "--password")
+
+
 def test_a_draft_model_is_taken_only_where_something_is_guessed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -58,6 +58,36 @@ async def test_a_model_that_vanished_leaves_the_history_readable(paths: Paths) -
     await services.close()
 
 
+async def test_the_users_files_are_followed_from_the_start_once_there_are_some(
+    paths: Paths, home: Path
+) -> None:
+    (home / "papers").mkdir()
+    services = FakeModelServices(paths, FakeEngine())
+    services.start()
+    assert "documents" not in services.__dict__
+    await services.documents.add(home / "papers")
+    await services.close()
+    (home / "papers" / "new.txt").write_text("The river Inn.")
+    services = FakeModelServices(paths, FakeEngine())
+    services.start()
+    for _ in range(600):
+        if (await services.documents.find("Inn")).hits:
+            break
+        await asyncio.sleep(0.05)
+    assert len((await services.documents.find("Inn")).hits) == 1
+    await services.close()
+
+
+async def test_a_damaged_library_of_files_holds_up_nothing_else(paths: Paths) -> None:
+    paths.documents.write_bytes(b"no database" * 1000)
+    services = FakeModelServices(paths, FakeEngine())
+    services.start()
+    await services.conversations.create("Kept")
+    with pytest.raises(HistoryError, match="document library at .* Delete it"):
+        await services.documents.prepare()
+    await services.close()
+
+
 async def test_the_draft_model_is_the_one_named_or_else_the_saved_one(paths: Paths) -> None:
     save_settings(paths.settings, Settings(model="/m.gguf", draft_model="/saved.gguf"))
     for named, expected in (("", "/saved.gguf"), ("/named.gguf", "/named.gguf")):

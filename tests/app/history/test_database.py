@@ -8,6 +8,7 @@ import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from sqlite_utils import Database as Tables
 
 from app.chat.message import MessageState
 from app.history.conversations import Conversations
-from app.history.database import Database
+from app.history.database import HISTORY, Database
 from engine.errors import DatabaseNewer, DiskFull, HistoryError, NotFound
 
 ROOT = Path(__file__).parents[3]
@@ -77,6 +78,40 @@ async def test_two_processes_take_turns(path: Path, database: Database) -> None:
             await database.run(insert(f"a{number}"))
             await other.run(insert(f"b{number}"))
         assert len(await database.run(ids)) == 10
+
+
+async def test_a_reader_does_not_wait_for_who_writes(path: Path, database: Database) -> None:
+    await database.run(insert("stored"))
+    begun, go_on = threading.Event(), threading.Event()
+
+    def write(tables: Tables) -> None:
+        insert("not yet")(tables)
+        begun.set()
+        go_on.wait(10)
+
+    with Database(path, is_reader=True) as reader:
+        writing = asyncio.ensure_future(database.run(write))
+        await asyncio.to_thread(begun.wait, 10)
+        assert await asyncio.wait_for(reader.run(ids), 3) == {"stored"}
+        go_on.set()
+        await writing
+        assert await reader.run(ids) == {"stored", "not yet"}
+
+
+async def test_an_emptied_log_holds_nothing_of_what_was_deleted(
+    path: Path, database: Database
+) -> None:
+    await database.run(insert("zeugma"))
+    await database.run(lambda tables: tables.execute("delete from conversation"))
+    assert await database.empty_log()
+    assert Path(f"{path}-wal").stat().st_size == 0
+
+
+def test_a_file_is_named_by_what_it_is_for(path: Path) -> None:
+    path.write_bytes(b"no database" * 1000)
+    notes = replace(HISTORY, name="list of notes", if_damaged="Write a new one.")
+    with pytest.raises(HistoryError, match=r"list of notes at .* Write a new one\."):
+        Database(path, notes)
 
 
 async def test_closing_finishes_what_was_sent_before(path: Path) -> None:
@@ -296,7 +331,7 @@ WRITES_UNTIL_KILLED = """
 import asyncio, sys
 from pathlib import Path
 from app.history.conversations import Conversations
-from app.history.database import Database
+from app.history.database import HISTORY, Database
 
 async def main():
     chats = Conversations(Database(Path(sys.argv[1])))

@@ -2,12 +2,13 @@ import sqlite3
 import stat
 from collections.abc import Sequence
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from sqlite_utils import Database as Tables
 
-from app.history.database import Database
+from app.history.database import HISTORY, Database
 from app.history.migrations import MIGRATIONS, Step, migrate, version
 from app.history.rows import conversation_from_row, message_from_row
 
@@ -35,12 +36,12 @@ def failing(db: Tables) -> None:
 
 
 def add(path: Path, steps: Sequence[Step], name: str) -> None:
-    with Database(path, steps) as database:
+    with Database(path, replace(HISTORY, steps=steps)) as database:
         database.run_sync(lambda db: db.execute("insert into conversation(id) values (?)", [name]))
 
 
 def rows(path: Path, steps: Sequence[Step]) -> list[dict[str, str]]:
-    with Database(path, steps) as database:
+    with Database(path, replace(HISTORY, steps=steps)) as database:
         return database.run_sync(lambda db: list(db.query("select * from conversation")))
 
 
@@ -84,7 +85,7 @@ def test_a_backup_put_in_the_place_of_the_history_works(path: Path) -> None:
 def test_a_step_that_fails_leaves_the_old_history_usable(path: Path) -> None:
     add(path, [first], "old")
     with pytest.raises(LookupError):
-        Database(path, [first, second, failing])
+        Database(path, replace(HISTORY, steps=[first, second, failing]))
     assert rows(path, [first]) == [{"id": "old"}]
     assert rows(path, [first, second]) == [{"id": "old", "colour": "red"}]
 
@@ -105,7 +106,7 @@ def test_steps_that_were_taken_are_not_taken_again() -> None:
 
 
 def test_a_conversation_of_the_first_version_has_left_nothing_out(path: Path) -> None:
-    with Database(path, MIGRATIONS[:1]) as database:
+    with Database(path, replace(HISTORY, steps=MIGRATIONS[:1])) as database:
         database.run_sync(
             lambda db: db.execute(
                 "insert into conversation(id, title, created_at, updated_at, system_prompt,"
@@ -129,7 +130,7 @@ def test_a_conversation_of_the_first_version_has_left_nothing_out(path: Path) ->
 
 
 def test_a_conversation_of_the_third_version_answers_in_text(path: Path) -> None:
-    with Database(path, MIGRATIONS[:3]) as database:
+    with Database(path, replace(HISTORY, steps=MIGRATIONS[:3])) as database:
         for query in (
             "insert into conversation(id, title, created_at, updated_at, system_prompt, sampling)"
             " values ('c', '', 0, 0, '', '{}')",

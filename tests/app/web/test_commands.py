@@ -5,6 +5,7 @@ import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from pathlib import Path
 
 import httpx
 import pytest
@@ -12,12 +13,14 @@ from fastapi import FastAPI
 
 from app.commands.options import Options
 from app.commands.relay import lines, relay
+from app.documents.library import Library
 from app.history.database import Database
 from app.owner import TOKEN_HEADER, OwnerAddress
 from app.paths import Paths
 from app.web.commands import router
 from engine.errors import EngineDead
 from tests.app.commands.console import Recorder
+from tests.fakes_documents import FakeReader
 from tests.fakes_model import FakeEngine, FakeModelServices
 from tests.serving import served
 from tests.waiting import until
@@ -55,6 +58,19 @@ class RunningApp:
 async def app(paths: Paths) -> AsyncIterator[RunningApp]:
     async with RunningApp(paths).running() as app:
         yield app
+
+
+async def test_files_are_added_and_found_in_the_running_app(app: RunningApp, home: Path) -> None:
+    file = home / "note.txt"
+    file.write_text("The Inn rises in Switzerland.")
+    app.services.__dict__["documents"] = Library(app.services.paths.documents, FakeReader())
+    code, console = await app.relay(command="docs", action="add", files=(str(file),))
+    assert (code, console.out) == (0, "1 file: 1 indexed.\n")
+    code, console = await app.relay(command="docs", action="search", text="Inn", json=True)
+    assert code == 0
+    assert [hit["path"] for hit in console.json()["hits"]] == [str(file)]
+    code, console = await app.relay(command="docs", action="add", files=(str(home / "no"),))
+    assert code == 2 and "There is no file" in console.notes[0]
 
 
 async def test_the_app_answers_its_owner(app: RunningApp) -> None:

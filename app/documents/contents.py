@@ -1,0 +1,186 @@
+"""What is kept of a document: its pages, its passages, and their places in the text index.
+
+All of it comes and goes in one transaction, and only through this file.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from sqlite_utils import Database as Tables
+
+from app.documents.document import Facts, FileState, Page
+from app.documents.split import Passage, passage_text, split
+from app.documents.words import FOLD_VERSION, index_text
+from app.history.rows import storable
+
+BETWEEN_HEADINGS = " \u203a "
+INDEX_VERSION = "index version"
+HAS_DELETED = "has deleted"
+
+
+class Row(NamedTuple):
+    """A passage with its number in the index."""
+
+    passage_id: int
+    passage: Passage
+
+
+def put_document(
+    tables: Tables, sha256: str, reader_version: int, facts: Facts, pages: Sequence[Page]
+) -> int:
+    """Keep what was read of these bytes, in the place of what was read of them before; its id."""
+    pages = [replace(page, text=storable(page.text)) for page in pages]
+    num_empty = sum(not page.text.strip() for page in pages)
+    state = FileState.NO_TEXT if num_empty == len(pages) else FileState.INDEXED
+    values = (
+        state,
+        facts.kind,
+        storable(facts.title),
+        storable(facts.notice),
+        len(pages),
+        num_empty,
+        reader_version,
+    )
+    found = tables.execute("select id from document where sha256 = ?", [sha256]).fetchone()
+    if found is not None:
+        (document_id,) = found
+        _forget_contents(tables, document_id)
+        tables.execute(
+            "update document set state = ?, kind = ?, title = ?, notice = ?, num_pages = ?,"
+            " num_empty_pages = ?, reader_version = ? where id = ?",
+            [*values, document_id],
+        )
+    else:
+        document_id = tables.execute(
+            "insert into document(state, kind, title, notice, num_pages, num_empty_pages,"
+            " reader_version, sha256) values (?, ?, ?, ?, ?, ?, ?, ?)",
+            [*values, sha256],
+        ).lastrowid
+    assert isinstance(document_id, int)
+    tables.conn.executemany(
+        "insert into page(document_id, number, label, flags, text) values (?, ?, ?, ?, ?)",
+        (
+            (
+                document_id,
+                page.number,
+                storable(page.label),
+                ",".join(sorted(page.flags)),
+                page.text,
+            )
+            for page in pages
+        ),
+    )
+    texts = {page.number: page.text for page in pages}
+    for passage in split(pages):
+        passage_id = tables.execute(
+            "insert into passage(document_id, page_from, page_to, start, end, heading)"
+            " values (?, ?, ?, ?, ?, ?)",
+            [
+                document_id,
+                passage.page_from,
+                passage.page_to,
+                passage.start,
+                passage.end,
+                storable(BETWEEN_HEADINGS.join(passage.heading)),
+            ],
+        ).lastrowid
+        assert passage_id is not None
+        _index(tables, [Row(passage_id, passage)], texts)
+    return document_id
+
+
+def forget_unused(tables: Tables, document_ids: Iterable[int | None]) -> None:
+    """Delete those of the documents that no file has any more. Whatever is derived of a document
+    (its vectors, its KV) must end here as well."""
+    for document_id in set(document_ids) - {None}:
+        used = tables.execute(
+            "select 1 from file where document_id = ? limit 1", [document_id]
+        ).fetchone()
+        if used is None:
+            assert document_id is not None
+            _forget_contents(tables, document_id)
+            tables.execute("delete from document where id = ?", [document_id])
+
+
+def _forget_contents(tables: Tables, document_id: int) -> None:
+    rows, texts = _stored(tables, document_id)
+    _index(tables, rows, texts, is_removed=True)
+    tables.execute("delete from passage where document_id = ?", [document_id])
+    tables.execute("delete from page where document_id = ?", [document_id])
+    _note(tables, HAS_DELETED, 1)
+
+
+def make_index_if_old(tables: Tables) -> None:
+    """The text index anew, from the pages, where it was made by other rules; nothing is read
+    again."""
+    if _noted(tables, INDEX_VERSION) == FOLD_VERSION:
+        return
+    tables.execute("insert into passage_fts(passage_fts) values ('delete-all')")
+    for (document_id,) in tables.execute("select id from document").fetchall():
+        _index(tables, *_stored(tables, document_id))
+    _note(tables, INDEX_VERSION, FOLD_VERSION)
+
+
+def merge_index(tables: Tables) -> bool:
+    """Until its parts are merged, the index still holds the words of what was deleted. False:
+    nothing was deleted since the last time."""
+    if not _noted(tables, HAS_DELETED):
+        return False
+    tables.execute("insert into passage_fts(passage_fts) values ('optimize')")
+    _note(tables, HAS_DELETED, 0)
+    return True
+
+
+def _note(tables: Tables, name: str, value: int) -> None:
+    tables.execute("insert or replace into index_fact(name, value) values (?, ?)", [name, value])
+
+
+def _noted(tables: Tables, name: str) -> int | None:
+    found = tables.execute("select value from index_fact where name = ?", [name]).fetchone()
+    return None if found is None else int(found[0])
+
+
+def _stored(tables: Tables, document_id: int) -> tuple[list[Row], dict[int, str]]:
+    rows = [
+        Row(
+            passage_id,
+            Passage(
+                page_from=page_from,
+                page_to=page_to,
+                start=start,
+                end=end,
+                heading=tuple(heading.split(BETWEEN_HEADINGS)) if heading else (),
+            ),
+        )
+        for passage_id, page_from, page_to, start, end, heading in tables.execute(
+            "select id, page_from, page_to, start, end, heading from passage"
+            " where document_id = ? order by id",
+            [document_id],
+        )
+    ]
+    texts = dict(
+        tables.execute("select number, text from page where document_id = ?", [document_id])
+    )
+    return rows, texts
+
+
+def _index(
+    tables: Tables, rows: Iterable[Row], texts: dict[int, str], *, is_removed: bool = False
+) -> None:
+    statement = (
+        "insert into passage_fts(passage_fts, rowid, heading, body) values ('delete', ?, ?, ?)"
+        if is_removed
+        else "insert into passage_fts(rowid, heading, body) values (?, ?, ?)"
+    )
+    tables.conn.executemany(
+        statement,
+        (
+            (
+                passage_id,
+                index_text(BETWEEN_HEADINGS.join(passage.heading)),
+                index_text(passage_text(passage, texts)),
+            )
+            for passage_id, passage in rows
+        ),
+    )

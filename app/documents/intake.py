@@ -1,0 +1,223 @@
+"""The way of a file into the library: hashed, linked if its bytes are known, otherwise read.
+
+    waiting --hash--> known bytes: linked, nothing is read
+                  `-> read page by page -> one transaction: pages, passages, index, state
+
+Nothing is kept of a file that was read half: it waits, and is read anew after a restart.
+"""
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from sqlite_utils import Database as Tables
+
+from app.documents.contents import put_document
+from app.documents.document import Facts, FileState, Page, Unreadable
+from app.documents.rows import (
+    Waiting,
+    has_file,
+    keep_as_read,
+    link,
+    next_waiting,
+    note_lost,
+    remove_file,
+    settle,
+)
+from app.documents.scan import Stamp, is_there, is_under, sha256_of, stamp_of
+from app.history.database import Database
+
+READER_VERSION = 1
+"""Of what is read out of files and how: with another one everything is read again."""
+MOST_TRIES = 2
+"""A file that changes while it is read is left to the next look after so many."""
+
+logger = logging.getLogger(__name__)
+
+
+class Reader(Protocol):
+    """Who opens a file, in another process."""
+
+    def read(
+        self, path: Path, *, password: str = "", root: Path | None = None
+    ) -> AsyncGenerator[Page | Facts, None]:
+        """Its pages in their order, and its Facts last; Facts may also come before. A link that
+        leads out of `root` is refused. Raises Unreadable."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class AtWork:
+    """What is being read now. `num_pages` 0: not known yet."""
+
+    path: str
+    num_read: int = 0
+    num_pages: int = 0
+
+
+class Intake:
+    """Takes waiting files in, one after the other. Owned by the event loop.
+
+    Passwords are in memory only, and forgotten when nothing waits any more.
+    """
+
+    def __init__(self, store: Database, reader: Reader) -> None:
+        self._store = store
+        self._reader = reader
+        self._passwords: dict[str, str] = {}
+        self._work: asyncio.Task[None] | None = None
+        self._is_woken = False
+        self.at_work: AtWork | None = None
+
+    def wake(self) -> None:
+        """Begin, if nothing is going on."""
+        self._is_woken = True
+        if self._work is None or self._work.done():
+            self._work = asyncio.create_task(self._run())
+            self._work.add_done_callback(_note_end)
+
+    def note_password(self, place: str, password: str) -> None:
+        self._passwords[place] = password
+
+    async def settled(self) -> None:
+        """Wait until nothing waits. Raises what ended the work, if something did."""
+        if self._work is not None:
+            await asyncio.shield(self._work)
+
+    async def rested(self, timeout_s: float) -> None:
+        """As `settled`, for so many seconds at most."""
+        if self._work is not None:
+            await asyncio.wait([self._work], timeout=timeout_s)
+            if self._work.done():
+                self._work.result()
+
+    async def close(self) -> None:
+        if self._work is not None and not self._work.done():
+            self._work.cancel()
+            await asyncio.wait([self._work])
+        await self._reader.close()
+
+    async def _run(self) -> None:
+        try:
+            while self._is_woken:
+                self._is_woken = False
+                while (waiting := await self._store.run(next_waiting)) is not None:
+                    await self._take(waiting)
+            self._passwords.clear()
+        finally:
+            self.at_work = None
+
+    async def _take(self, waiting: Waiting) -> None:
+        self.at_work = AtWork(waiting.path)
+        for _ in range(MOST_TRIES):
+            try:
+                stamp = await asyncio.to_thread(stamp_of, waiting.path)
+                sha256 = await asyncio.to_thread(sha256_of, waiting.path)
+            except OSError as error:
+                await self._miss(waiting, error)
+                return
+            if await self._take_bytes(waiting, stamp, sha256):
+                return
+        await self._fail(
+            waiting, None, "It changes while it is read: it is read again when it has changed."
+        )
+
+    async def _take_bytes(self, waiting: Waiting, stamp: Stamp, sha256: str) -> bool:
+        """False: the file has changed meanwhile, and nothing was written down."""
+        if await self._store.run(
+            lambda tables: link(tables, waiting.file_id, stamp, sha256, READER_VERSION)
+        ):
+            return True
+        try:
+            facts, pages = await self._read(waiting)
+        except Unreadable as error:
+            state, message = error.state, str(error)
+            if not await _is_still(waiting.path, stamp):
+                return False
+            if state is FileState.NEEDS_PASSWORD and waiting.sha256 == sha256:
+                # An older version has read these bytes with the password: that is kept.
+                await self._store.run(
+                    lambda tables: keep_as_read(
+                        tables, waiting.file_id, stamp, sha256, READER_VERSION
+                    )
+                )
+                return True
+            await self._store.run(
+                lambda tables: settle(tables, waiting.file_id, stamp, state, message)
+            )
+            return True
+        if facts.sha256 != sha256 or not await _is_still(waiting.path, stamp):
+            return False
+        await self._store.run(
+            lambda tables: _keep(tables, waiting.file_id, stamp, sha256, facts, pages)
+        )
+        return True
+
+    async def _read(self, waiting: Waiting) -> tuple[Facts, list[Page]]:
+        path = Path(waiting.path)
+        root = None if waiting.folder is None else Path(waiting.folder)
+        password = self._password(waiting.path)
+        pages: list[Page] = []
+        facts: Facts | None = None
+        async with aclosing(self._reader.read(path, password=password, root=root)) as parts:
+            async for part in parts:
+                if isinstance(part, Facts):
+                    facts = part
+                else:
+                    pages.append(part)
+                known = 0 if facts is None else facts.num_pages
+                self.at_work = AtWork(waiting.path, len(pages), known)
+        if facts is None:
+            raise Unreadable(FileState.FAILED, "Reading it ended without a result: try again.")
+        return facts, pages
+
+    async def _miss(self, waiting: Waiting, error: OSError) -> None:
+        """Where its whole folder is away nothing is said of the file: it waits for its return."""
+        place = Path(waiting.folder or waiting.path)
+        if not await asyncio.to_thread(is_there, place):
+            await self._store.run(lambda tables: note_lost(tables, waiting.root_id))
+        elif isinstance(error, FileNotFoundError):
+            await self._store.run(lambda tables: remove_file(tables, waiting.file_id))
+        else:
+            await self._fail(waiting, None, f"It cannot be read ({error.strerror}).")
+
+    async def _fail(self, waiting: Waiting, stamp: Stamp | None, message: str) -> None:
+        logger.info("a file could not be taken in: %s", message)
+        await self._store.run(
+            lambda tables: settle(tables, waiting.file_id, stamp, FileState.FAILED, message)
+        )
+
+    def _password(self, path: str) -> str:
+        places = [place for place in self._passwords if is_under(path, place)]
+        return self._passwords[max(places, key=len)] if places else ""
+
+
+def _note_end(work: asyncio.Task[None]) -> None:
+    if not work.cancelled() and (error := work.exception()) is not None:
+        # The next look begins again.
+        logger.warning("files are not taken in any more: %s", error)
+
+
+async def _is_still(path: str, stamp: Stamp) -> bool:
+    """Whether the file is the one that was hashed, so that its text has its right name."""
+    try:
+        return await asyncio.to_thread(stamp_of, path) == stamp
+    except OSError:
+        return False
+
+
+def _keep(
+    tables: Tables, file_id: int, stamp: Stamp, sha256: str, facts: Facts, pages: list[Page]
+) -> None:
+    if not has_file(tables, file_id):
+        # It was deleted or removed while it was read.
+        return
+    document_id = put_document(tables, sha256, READER_VERSION, facts, pages)
+    (state,) = tables.execute("select state from document where id = ?", [document_id]).fetchone()
+    settle(tables, file_id, stamp, FileState(state), document_id=document_id)

@@ -1,0 +1,303 @@
+"""A person's own files: folders and single files, what was read of them, and what is found in it.
+
+    add, look ---> Sight of each root ---> changes of its files ---> Intake reads what waits
+    find --------> its own connection, so that a question never waits for a file
+
+Nothing here is needed to be kept: all of it can be made again from the files.
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from sqlite_utils import Database as Tables
+
+from app.documents.collections import (
+    collect,
+    collections,
+    files_in,
+    forget_places,
+    take_out,
+)
+from app.documents.contents import make_index_if_old, merge_index
+from app.documents.document import FileState
+from app.documents.holding import LIBRARY
+from app.documents.intake import READER_VERSION, AtWork, Intake, Reader
+from app.documents.rows import (
+    LibraryFile,
+    Root,
+    add_root,
+    files,
+    known_files,
+    note_lost,
+    note_sight,
+    num_waiting,
+    remove_root,
+    roots,
+    sizes_with_documents,
+    under,
+    wait_again,
+    wait_for_newer_reader,
+)
+from app.documents.scan import (
+    Stamp,
+    compare,
+    is_ignored,
+    is_lost,
+    is_under,
+    look,
+    sha256_of,
+)
+from app.documents.search import Found, Search
+from app.history.database import Database
+from engine.errors import UsageError
+
+TRIED_AGAIN = (FileState.FAILED, FileState.DAMAGED, FileState.UNSUPPORTED, FileState.TOO_LARGE)
+"""What a person may ask to be read once more."""
+NUM_HITS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """Every file once, in exactly one state."""
+
+    files: tuple[LibraryFile, ...]
+
+    @property
+    def counts(self) -> dict[FileState, int]:
+        return dict(Counter(file.state for file in self.files))
+
+
+class Library:
+    """Owned by the event loop. Opening makes the file at `path`, or raises what is wrong with it;
+    `prepare` is the first thing to call."""
+
+    def __init__(self, path: Path, reader: Reader) -> None:
+        self._store = Database(path, LIBRARY)
+        self._finder = Database(path, LIBRARY, is_reader=True)
+        self._search = Search()
+        self._looking = asyncio.Lock()
+        self._intake = Intake(self._store, reader)
+        self._roots_moved = asyncio.Event()
+        self._following: asyncio.Task[None] | None = None
+
+    async def prepare(self) -> None:
+        """Take what an older version has left to what this one wants, and go on with what waits."""
+
+        def renew(tables: Tables) -> None:
+            make_index_if_old(tables)
+            wait_for_newer_reader(tables, READER_VERSION)
+
+        await self._store.run(renew)
+        self._intake.wake()
+
+    def follow(self) -> None:
+        """Look at every root now, and follow what changes in them until the library is closed."""
+        # It brings a native library, which commands should not wait for.
+        from app.documents.watch import Watch
+
+        async def prepare_and_watch() -> None:
+            await self.prepare()
+            await Watch(self).run()
+
+        if self._following is None:
+            self._following = asyncio.create_task(prepare_and_watch())
+
+    @property
+    def at_work(self) -> AtWork | None:
+        return self._intake.at_work
+
+    async def add(
+        self, path: Path, *, collection: str = "", password: str = "", tries_again: bool = True
+    ) -> None:
+        """Take a folder or a file in, and look at it now; it is read in the background.
+
+        What is in the library is looked at again, and what failed is tried again. `password` opens
+        those of its files that need one. Raises UsageError.
+        """
+        place = str(path)
+        sight = await asyncio.to_thread(look, path)
+        if sight is None:
+            raise UsageError(f"There is no file and no folder at {path}, or it cannot be opened.")
+        is_folder = path.is_dir()
+        if not is_folder and not sight.files:
+            raise UsageError(f"{path} is neither a folder nor a file that can be read.")
+        async with self._looking:
+            root = _root_of(await self._store.run(roots), place)
+            if root is None:
+                await self._store.run(lambda tables: _add(tables, place, is_folder=is_folder))
+                root = _root_of(await self._store.run(roots), place)
+                assert root is not None
+                self._tell_roots()
+            if collection:
+                await self._store.run(lambda tables: collect(tables, collection, place))
+            await self._look_at(root, is_asked=True)
+            states = TRIED_AGAIN if tries_again else ()
+            if password:
+                self._intake.note_password(place, password)
+                states = (*states, FileState.NEEDS_PASSWORD)
+            await self._store.run(lambda tables: wait_again(tables, place, states))
+        self._intake.wake()
+
+    async def remove(self, path: Path, *, collection: str = "") -> int:
+        """Take a place out of the library with all that was read of it, or out of one collection
+        only; how many files left the library. The files themselves stay. Raises UsageError."""
+        place = str(path)
+        if collection:
+            if not await self._store.run(lambda tables: take_out(tables, collection, place)):
+                raise UsageError(f"{path} is not in the collection {collection!r}.")
+            return 0
+        async with self._looking:
+            there = await self._store.run(roots)
+            root = next((each for each in there if each.path == place), None)
+            if root is None:
+                outer = _root_of(there, place)
+                if outer is None:
+                    raise UsageError(f"{path} is not in the library: `docs list` names what is.")
+                raise UsageError(
+                    f"{path} lies in {outer.path}, which is in the library as a whole: remove that"
+                    " folder, or move the file out of it."
+                )
+
+            def leave(tables: Tables) -> int:
+                num = remove_root(tables, root.root_id)
+                forget_places(tables, place)
+                return num
+
+            num_files = await self._store.run(leave)
+        await self.tidy()
+        self._tell_roots()
+        return num_files
+
+    async def look(self, place: Path | None = None) -> None:
+        """See what has changed in every root, or in those that this place touches; what is new
+        is read in the background."""
+        async with self._looking:
+            for root in await self._finder.run(roots):
+                if place is None or is_under(str(place), root.path):
+                    await self._look_at(root)
+        self._intake.wake()
+
+    async def roots(self) -> list[Root]:
+        return await self._finder.run(roots)
+
+    async def collections(self) -> dict[str, list[str]]:
+        return await self._finder.run(collections)
+
+    async def status(self, *, place: Path | None = None, collection: str = "") -> Status:
+        """Raises UsageError for a collection that is not there."""
+
+        def ask(tables: Tables) -> Status:
+            condition, values = files_in(tables, (collection,) if collection else ())
+            if place is not None:
+                inside, more = under("file.path", str(place))
+                condition = f"({condition}) and {inside}" if condition else inside
+                values = [*values, *more]
+            return Status(tuple(files(tables, condition, values)))
+
+        return await self._finder.run(ask)
+
+    async def find(
+        self, question: str, *, collections: Iterable[str] = (), limit: int = NUM_HITS
+    ) -> Found:
+        """The best places for a question, in all of the library or in some collections. Raises
+        UsageError for a collection that is not there."""
+        names = tuple(collections)
+
+        def ask(tables: Tables) -> Found:
+            condition, values = files_in(tables, names)
+            return self._search.find(tables, question, condition, values, limit)
+
+        return await self._finder.run(ask)
+
+    async def num_waiting(self, place: Path) -> int:
+        """How many files in a place are still to be read."""
+        return await self._finder.run(lambda tables: num_waiting(tables, str(place)))
+
+    async def rested(self, timeout_s: float) -> None:
+        """Wait until nothing is being read, or for so many seconds. Raises what has ended the
+        reading, such as a full disk."""
+        await self._intake.rested(timeout_s)
+
+    async def settled(self) -> None:
+        """Wait until everything that waits was read, and what was deleted has left the disk."""
+        await self._intake.settled()
+        await self.tidy()
+
+    async def tidy(self) -> None:
+        """Let nothing of what was deleted stay in the index's file."""
+        if await self._store.run(merge_index):
+            # Where somebody reads now, the log keeps it until the next opening.
+            await self._store.empty_log()
+
+    async def close(self) -> None:
+        if self._following is not None:
+            self._following.cancel()
+            await asyncio.wait([self._following])
+        await self._intake.close()
+        await asyncio.to_thread(self._finder.close)
+        await asyncio.to_thread(self._store.close)
+
+    async def _look_at(self, root: Root, *, is_asked: bool = False) -> None:
+        """`is_asked`: a person says that it is right as it is, so an emptied folder is empty."""
+        sight = await asyncio.to_thread(look, Path(root.path))
+        known = await self._store.run(lambda tables: known_files(tables, root.root_id))
+        if sight is None or not is_asked and is_lost(sight, root.identity, len(known)):
+            if root.is_there:
+                await self._store.run(lambda tables: note_lost(tables, root.root_id))
+            return
+        changes = compare(known, sight)
+        if not changes and root.is_there and root.identity == sight.identity:
+            return
+        # Only where something has gone too: copies are known when it is their turn.
+        digests = await self._digests_of_renamed(changes.new) if changes.gone else {}
+        await self._store.run(
+            lambda tables: note_sight(tables, root.root_id, sight.identity, changes, digests)
+        )
+
+    async def _digests_of_renamed(self, new: Mapping[str, Stamp]) -> dict[str, str]:
+        """Of those new files that may be old ones under another name: they have the same size."""
+        sizes = {stamp.size for stamp in new.values()}
+        old = await self._store.run(lambda tables: sizes_with_documents(tables, sizes))
+
+        def hash_all() -> dict[str, str]:
+            digests = {}
+            for path, stamp in new.items():
+                if stamp.size in old:
+                    # One that cannot be read says so when it is its turn.
+                    with suppress(OSError):
+                        digests[path] = sha256_of(path)
+            return digests
+
+        return await asyncio.to_thread(hash_all)
+
+    def roots_moved(self) -> asyncio.Event:
+        """Set when a root has come or gone; ask for the next one then."""
+        return self._roots_moved
+
+    def _tell_roots(self) -> None:
+        self._roots_moved.set()
+        self._roots_moved = asyncio.Event()
+
+
+def _root_of(there: Iterable[Root], place: str) -> Root | None:
+    """The root that has this place: itself, or the folder around it whose walk comes to it."""
+    for root in there:
+        if root.path == place:
+            return root
+    for root in there:
+        if is_under(place, root.path) and not is_ignored(Path(place), Path(root.path)):
+            return root
+    return None
+
+
+def _add(tables: Tables, place: str, *, is_folder: bool) -> None:
+    inner = [
+        root.root_id
+        for root in roots(tables)
+        if is_under(root.path, place) and not is_ignored(Path(root.path), Path(place))
+    ]
+    add_root(tables, place, is_folder=is_folder, takes=inner)

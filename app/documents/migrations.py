@@ -1,0 +1,86 @@
+"""The schema of the document library, as numbered steps; see `app/history/migrations.py`.
+
+A file is a place, a document is what lies there: same bytes are one document, whatever their
+names. Nothing here is the only copy of anything: it can all be made again from the files.
+"""
+
+from sqlite_utils import Database as Tables
+
+from app.history.migrations import Step
+
+TOKENIZER = "porter unicode61 remove_diacritics 2 categories 'L* N* Co Mn Mc'"
+"""The marks belong to words, or scripts with vowel signs would fall apart."""
+
+
+def m001_library(db: Tables) -> None:
+    """Files, documents with their pages and passages, the text index, and collections."""
+    db.executescript(
+        f"""
+        create table root (
+            id integer primary key,
+            path text not null unique,
+            is_folder integer not null,
+            is_there integer not null default 1,
+            -- Which folder of the system stood at this path when files were seen in it.
+            identity text not null default '');
+
+        create table collection (
+            id integer primary key,
+            name text not null unique);
+        create table collected (
+            collection_id integer not null references collection(id) on delete cascade,
+            path text not null,
+            primary key (collection_id, path)) without rowid;
+
+        create table document (
+            id integer primary key,
+            sha256 text not null unique,
+            state text not null,
+            kind text not null,
+            title text not null,
+            notice text not null,
+            num_pages integer not null,
+            num_empty_pages integer not null,
+            reader_version integer not null);
+        create table file (
+            id integer primary key,
+            root_id integer not null references root(id) on delete cascade,
+            path text not null unique,
+            size integer not null,
+            mtime_ns integer not null,
+            document_id integer references document(id),
+            state text not null,
+            message text not null default '');
+        create index file_root on file(root_id);
+        create index file_document on file(document_id);
+        create index file_size on file(size);
+        create index file_waiting on file(document_id is null, id) where state = 'waiting';
+
+        create table page (
+            document_id integer not null references document(id) on delete cascade,
+            number integer not null,
+            label text not null,
+            flags text not null,
+            text text not null,
+            primary key (document_id, number)) without rowid;
+        create table passage (
+            id integer primary key,
+            document_id integer not null references document(id) on delete cascade,
+            page_from integer not null,
+            page_to integer not null,
+            start integer not null,
+            end integer not null,
+            heading text not null);
+        create index passage_document on passage(document_id);
+
+        -- Contentless: the text stands in `page` alone. Who deletes a row gives its tokens.
+        create virtual table passage_fts using fts5(
+            heading, body, content='', tokenize="{TOKENIZER}");
+        create virtual table passage_term using fts5vocab(passage_fts, row);
+        create table index_fact (name text primary key, value integer not null) without rowid;
+        """
+    )
+
+
+STEPS: tuple[Step, ...] = (m001_library,)
+"""A step that was shipped is never edited; a change is a new step at the end."""

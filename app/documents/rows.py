@@ -1,0 +1,296 @@
+"""The files of the library in its tables: which there are, in which state, and from which place."""
+
+import os
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from sqlite_utils import Database as Tables
+
+from app.documents.contents import forget_unused
+from app.documents.document import FileState
+from app.documents.scan import Changes, Stamp
+from app.history.rows import storable
+
+# A path never holds two of these in a row, so they may mark a byte that is no text.
+_NO_TEXT = re.compile("[\ud800-\udfff]")
+_MARKED = re.compile("//([0-9a-f]{4})")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Root:
+    """A folder or a single file that a person has added."""
+
+    root_id: int
+    path: str
+    is_folder: bool
+    is_there: bool
+    identity: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LibraryFile:
+    """`message` is a sentence for the user, or empty. `num_pages` is 0 where nothing was read."""
+
+    path: str
+    state: FileState
+    num_pages: int
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waiting:
+    """A file that is to be read; `sha256` of what was read of it before, or empty. `folder` is the
+    root that it lies in, or None where it is one itself."""
+
+    file_id: int
+    root_id: int
+    path: str
+    sha256: str
+    folder: str | None
+
+
+def stored(path: str) -> str:
+    """A path as the tables can hold it; some systems have names that are no text."""
+    return _NO_TEXT.sub(lambda match: f"//{ord(match.group()):04x}", path)
+
+
+def path_from(value: str) -> str:
+    return _MARKED.sub(lambda match: chr(int(match.group(1), 16)), value)
+
+
+def under(column: str, place: str) -> tuple[str, list[str | int]]:
+    """The condition that a path is this place or lies in it, and its values."""
+    inside = stored(place).rstrip(os.sep) + os.sep
+    return (
+        f"({column} = ? or substr({column}, 1, ?) = ?)",
+        [stored(place), len(inside), inside],
+    )
+
+
+def roots(tables: Tables) -> list[Root]:
+    rows = tables.execute("select id, path, is_folder, is_there, identity from root order by path")
+    return [
+        Root(
+            root_id=root_id,
+            path=path_from(path),
+            is_folder=bool(is_folder),
+            is_there=bool(is_there),
+            identity=identity,
+        )
+        for root_id, path, is_folder, is_there, identity in rows
+    ]
+
+
+def add_root(tables: Tables, path: str, *, is_folder: bool, takes: Iterable[int]) -> None:
+    """`takes` are the roots that lie in it: their files become this one's, as they are."""
+    root_id = tables.execute(
+        "insert into root(path, is_folder) values (?, ?)", [stored(path), is_folder]
+    ).lastrowid
+    for inner in takes:
+        tables.execute("update file set root_id = ? where root_id = ?", [root_id, inner])
+        tables.execute("delete from root where id = ?", [inner])
+
+
+def remove_root(tables: Tables, root_id: int) -> int:
+    """With its files and all that was read of them; how many files that were."""
+    rows = tables.execute("select document_id from file where root_id = ?", [root_id]).fetchall()
+    tables.execute("delete from root where id = ?", [root_id])
+    forget_unused(tables, (document_id for (document_id,) in rows))
+    return len(rows)
+
+
+def known_files(tables: Tables, root_id: int) -> dict[str, Stamp]:
+    rows = tables.execute("select path, size, mtime_ns from file where root_id = ?", [root_id])
+    return {path_from(path): Stamp(size, mtime_ns) for path, size, mtime_ns in rows}
+
+
+def note_lost(tables: Tables, root_id: int) -> None:
+    tables.execute("update root set is_there = 0 where id = ?", [root_id])
+
+
+def note_sight(
+    tables: Tables, root_id: int, identity: str, changes: Changes, digests: Mapping[str, str]
+) -> None:
+    """Take the library to what was seen. `digests` are of new files that may be old ones under
+    another name: those are linked before the old name goes, so nothing is read again."""
+    tables.execute("update root set is_there = 1, identity = ? where id = ?", [identity, root_id])
+    for path, stamp in changes.new.items():
+        tables.execute(
+            "insert or ignore into file(root_id, path, size, mtime_ns, state)"
+            " values (?, ?, ?, ?, ?)",
+            [root_id, stored(path), stamp.size, stamp.mtime_ns, FileState.WAITING],
+        )
+        if path in digests:
+            tables.execute(
+                "update file set (document_id, state) = (select id, state from document"
+                " where sha256 = ?) where path = ? and exists"
+                " (select 1 from document where sha256 = ?)",
+                [digests[path], stored(path), digests[path]],
+            )
+    for path, stamp in changes.changed.items():
+        # What was read of it stays until it is known whether its bytes are others.
+        tables.execute(
+            "update file set size = ?, mtime_ns = ?, state = ?, message = '' where path = ?",
+            [stamp.size, stamp.mtime_ns, FileState.WAITING, stored(path)],
+        )
+    unused = [
+        document_id
+        for path in changes.gone
+        for (document_id,) in tables.execute(
+            "delete from file where path = ? and root_id = ? returning document_id",
+            [stored(path), root_id],
+        ).fetchall()
+    ]
+    forget_unused(tables, unused)
+
+
+def next_waiting(tables: Tables) -> Waiting | None:
+    """Those first whose old text may still be found; nothing of a root that is not there."""
+    # The state is written out, or the index for this question would not be used.
+    found = tables.execute(
+        "select file.id, root_id, file.path, coalesce(sha256, ''), iif(is_folder, root.path, null)"
+        " from file cross join root on root.id = root_id"
+        " left join document on document.id = document_id"
+        f" where file.state = '{FileState.WAITING.value}' and is_there"
+        " order by document_id is null, file.id limit 1"
+    ).fetchone()
+    if found is None:
+        return None
+    file_id, root_id, path, sha256, folder = found
+    return Waiting(
+        file_id=file_id,
+        root_id=root_id,
+        path=path_from(path),
+        sha256=sha256,
+        folder=None if folder is None else path_from(folder),
+    )
+
+
+def num_waiting(tables: Tables, place: str) -> int:
+    condition, values = under("file.path", place)
+    (num,) = tables.execute(
+        "select count(*) from file join root on root.id = root_id"
+        f" where file.state = ? and is_there and {condition}",
+        [FileState.WAITING, *values],
+    ).fetchone()
+    return int(num)
+
+
+def wait_again(tables: Tables, place: str, states: Iterable[FileState]) -> None:
+    condition, values = under("path", place)
+    for state in states:
+        tables.execute(
+            f"update file set state = ?, message = '' where state = ? and {condition}",
+            [FileState.WAITING, state, *values],
+        )
+
+
+def wait_for_newer_reader(tables: Tables, version: int) -> None:
+    """Let everything be read again that an older version has read."""
+    tables.execute(
+        "update file set state = ? where document_id in"
+        " (select id from document where reader_version < ?)",
+        [FileState.WAITING, version],
+    )
+
+
+def link(tables: Tables, file_id: int, stamp: Stamp, sha256: str, version: int) -> bool:
+    """Let a file be a document that is known. False: these bytes are not known yet."""
+    found = tables.execute(
+        "select id, state from document where sha256 = ? and reader_version >= ?",
+        [sha256, version],
+    ).fetchone()
+    if found is None:
+        return False
+    _settle(tables, file_id, stamp, found[0], found[1], "")
+    return True
+
+
+def keep_as_read(tables: Tables, file_id: int, stamp: Stamp, sha256: str, version: int) -> None:
+    """Let what an older version has read of these bytes count as read by this one."""
+    tables.execute("update document set reader_version = ? where sha256 = ?", [version, sha256])
+    link(tables, file_id, stamp, sha256, version)
+
+
+def settle(
+    tables: Tables,
+    file_id: int,
+    stamp: Stamp | None,
+    state: FileState,
+    message: str = "",
+    document_id: int | None = None,
+) -> None:
+    """Write down what became of a file. It may be gone by now, and then there is nothing to say."""
+    _settle(tables, file_id, stamp, document_id, state, message)
+
+
+def _settle(
+    tables: Tables,
+    file_id: int,
+    stamp: Stamp | None,
+    document_id: int | None,
+    state: str,
+    message: str,
+) -> None:
+    before = tables.execute("select document_id from file where id = ?", [file_id]).fetchone()
+    tables.execute(
+        "update file set document_id = ?, state = ?, message = ? where id = ?",
+        [document_id, state, storable(message), file_id],
+    )
+    if stamp is not None:
+        tables.execute(
+            "update file set size = ?, mtime_ns = ? where id = ?",
+            [stamp.size, stamp.mtime_ns, file_id],
+        )
+    if before is not None:
+        forget_unused(tables, [before[0]])
+
+
+def remove_file(tables: Tables, file_id: int) -> None:
+    rows = tables.execute(
+        "delete from file where id = ? returning document_id", [file_id]
+    ).fetchall()
+    forget_unused(tables, (document_id for (document_id,) in rows))
+
+
+def has_file(tables: Tables, file_id: int) -> bool:
+    return bool(tables.execute("select 1 from file where id = ?", [file_id]).fetchone())
+
+
+def sizes_with_documents(tables: Tables, sizes: Iterable[int]) -> set[int]:
+    """Those of the sizes that a file with a document has."""
+    return {
+        size
+        for size in set(sizes)
+        if tables.execute(
+            "select 1 from file where size = ? and document_id is not null", [size]
+        ).fetchone()
+    }
+
+
+def files(
+    tables: Tables, condition: str = "", values: Sequence[str | int] = ()
+) -> list[LibraryFile]:
+    rows = tables.execute(
+        "select file.path, file.state, message, is_there, num_pages, num_empty_pages, notice"
+        " from file join root on root.id = root_id left join document on document.id = document_id"
+        f" {condition and f'where {condition}'} order by file.path",
+        values,
+    )
+    return [
+        LibraryFile(
+            path=path_from(path),
+            state=FileState(state) if is_there else FileState.OFFLINE,
+            num_pages=num_pages or 0,
+            message=message or _said_of(notice or "", num_pages or 0, num_empty or 0),
+        )
+        for path, state, message, is_there, num_pages, num_empty, notice in rows
+    ]
+
+
+def _said_of(notice: str, num_pages: int, num_empty: int) -> str:
+    if not num_empty:
+        return notice
+    said = f"{num_empty} of {num_pages} pages have no text."
+    return f"{said} {notice}".strip()

@@ -1,0 +1,127 @@
+"""The library follows its folders: what changes there is looked at two seconds later.
+
+Where a system cannot watch, and for what it does not tell (other machines' disks), every root is
+looked at again every quarter of an hour.
+"""
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from time import monotonic
+from typing import Protocol
+
+from watchfiles import awatch
+
+from app.documents.rows import Root
+from app.documents.scan import is_ignored, is_under
+from engine.errors import InglenookError
+
+LOOK_S = 15 * 60.0
+QUIET_MS = 2_000
+"""So long nothing must happen before it is looked."""
+LONGEST_UNQUIET_S = 20.0
+STEP_MS = 100
+"""How often the system is asked, and how long an end is waited for."""
+
+logger = logging.getLogger(__name__)
+
+
+class Followed(Protocol):
+    """The library, as it is watched."""
+
+    async def look(self, place: Path | None = None) -> None: ...
+
+    async def tidy(self) -> None: ...
+
+    async def roots(self) -> list[Root]: ...
+
+    def roots_moved(self) -> asyncio.Event: ...
+
+
+class Watch:
+    """Owned by the event loop. `notice` says what cannot be watched, or is empty."""
+
+    def __init__(self, library: Followed, look_s: float = LOOK_S, quiet_ms: int = QUIET_MS) -> None:
+        self._library = library
+        self._look_s = look_s
+        self._quiet_ms = quiet_ms
+        self.notice = ""
+
+    async def run(self) -> None:
+        """Until it is cancelled."""
+        while True:
+            moved = self._library.roots_moved()
+            roots = await self._look_at_all()
+            stop = asyncio.Event()
+            self.notice = ""
+            following = asyncio.gather(
+                self._follow([root for root in roots if root.is_folder], stop, recursive=True),
+                # A file that is replaced by another is seen in its folder only.
+                self._follow([root for root in roots if not root.is_folder], stop, recursive=False),
+            )
+            try:
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(moved.wait(), self._look_s)
+            finally:
+                stop.set()
+                await following
+
+    async def _look_at_all(self) -> list[Root]:
+        try:
+            await self._library.look()
+            await self._library.tidy()
+            return [root for root in await self._library.roots() if root.is_there]
+        except InglenookError as error:
+            # Such as a full disk: the next look tries again.
+            logger.warning("the folders could not be looked at: %s", error)
+            return []
+
+    async def _follow(self, roots: Sequence[Root], stop: asyncio.Event, *, recursive: bool) -> None:
+        if not roots:
+            return
+        places = [root.path if recursive else str(Path(root.path).parent) for root in roots]
+        changes = awatch(
+            *dict.fromkeys(places),
+            watch_filter=lambda _change, path: _root_of(roots, path) is not None,
+            step=STEP_MS,
+            debounce=2 * STEP_MS,
+            stop_event=stop,
+            recursive=recursive,
+            ignore_permission_denied=True,
+            rust_timeout=self._quiet_ms,
+            yield_on_timeout=True,
+        )
+        touched: set[str] = set()
+        since = 0.0
+        try:
+            async for seen in changes:
+                since = since if touched else monotonic()
+                touched |= {root.path for _, path in seen if (root := _root_of(roots, path))}
+                # Nothing was seen: it has been quiet for so long.
+                if touched and (not seen or monotonic() - since > LONGEST_UNQUIET_S):
+                    await self._look_at(sorted(touched))
+                    touched.clear()
+        except (OSError, RuntimeError) as error:
+            self.notice = (
+                f"Changes in {roots[0].path} are not noticed at once ({error}): it is looked at"
+                f" every {self._look_s / 60:.0f} minutes."
+            )
+            logger.warning("%s", self.notice)
+
+    async def _look_at(self, places: Sequence[str]) -> None:
+        for place in places:
+            try:
+                await self._library.look(Path(place))
+            except InglenookError as error:
+                logger.warning("a folder could not be looked at: %s", error)
+
+
+def _root_of(roots: Sequence[Root], path: str) -> Root | None:
+    for root in roots:
+        if is_under(path, root.path) and (
+            path == root.path or not is_ignored(Path(path), Path(root.path))
+        ):
+            return root
+    return None

@@ -1,0 +1,86 @@
+"""What happens around the reading of one file."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from pathlib import Path
+
+from app.documents.document import Facts, Page
+from app.documents.library import Library
+from tests.app.documents.test_library import added, states, write
+from tests.fakes_documents import FakeReader
+
+
+async def test_what_is_being_read_is_told_with_its_pages(
+    library: Library, folder: Path, reader: FakeReader
+) -> None:
+    write(folder / "a.txt", "One.\fTwo.\fThree.")
+    reader.gate.clear()
+    await library.add(folder)
+    while library.at_work is None or not library.at_work.num_pages:
+        await asyncio.sleep(0.01)
+    assert library.at_work.path == str(folder / "a.txt")
+    assert (library.at_work.num_read, library.at_work.num_pages) == (0, 3)
+    reader.gate.set()
+    await library.settled()
+    assert library.at_work is None
+
+
+async def test_what_comes_while_the_last_file_is_read_is_read_too(
+    library: Library, folder: Path, reader: FakeReader
+) -> None:
+    for number in range(30):
+        await library.add(write(folder / f"{number}.txt", f"Number {number}."))
+        await asyncio.sleep(0.002 * (number % 3))
+    await library.settled()
+    assert set((await states(library)).values()) == {"indexed"}
+    assert len(reader.read_paths) == 30
+
+
+async def test_a_reader_that_says_nothing_is_no_result(room: Path, folder: Path) -> None:
+    class Silent(FakeReader):
+        async def read(
+            self, path: Path, *, password: str = "", root: Path | None = None
+        ) -> AsyncGenerator[Page | Facts, None]:
+            return
+            yield
+
+    write(folder / "a.txt", "Words.")
+    library = Library(room / "documents.sqlite3", Silent())
+    await added(library, folder)
+    assert await states(library) == {"a.txt": "failed"}
+    await library.close()
+
+
+async def test_other_bytes_than_those_that_were_hashed_are_not_kept(
+    room: Path, folder: Path
+) -> None:
+    class Other(FakeReader):
+        async def read(
+            self, path: Path, *, password: str = "", root: Path | None = None
+        ) -> AsyncGenerator[Page | Facts, None]:
+            yield Page(number=1, label="1", text="The river Inn.")
+            yield Facts(kind="txt", num_pages=1, sha256="of something else")
+
+    write(folder / "a.txt", "Words.")
+    library = Library(room / "documents.sqlite3", Other())
+    await added(library, folder)
+    assert await states(library) == {"a.txt": "failed"}
+    assert (await library.find("Inn")).hits == ()
+    await library.close()
+
+
+async def test_closing_ends_the_reader_and_keeps_what_waits(room: Path, folder: Path) -> None:
+    write(folder / "a.txt", "The river Inn.")
+    reader = FakeReader()
+    reader.gate.clear()
+    library = Library(room / "documents.sqlite3", reader)
+    await library.add(folder)
+    while not reader.read_paths:
+        await asyncio.sleep(0.01)
+    await asyncio.wait_for(library.close(), 5)
+    assert reader.is_closed
+    again = Library(room / "documents.sqlite3", FakeReader())
+    await again.prepare()
+    await again.settled()
+    assert await states(again) == {"a.txt": "indexed"}
+    await again.close()
