@@ -21,8 +21,11 @@ from dataclasses import asdict
 from typing import BinaryIO
 
 from app.documents.document import Facts, Page, Unreadable
-from app.documents.door import OUT_OF_MEMORY, allow_seconds, shut
+from app.door import allow_seconds, shut
 
+MOST_BYTES = 2_000_000_000
+OUT_OF_MEMORY = 77
+"""The exit code when it needed more."""
 MOST_SECONDS = 1_800
 """Of the processor, for one file."""
 BATCH_CHARACTERS = 60_000
@@ -50,7 +53,7 @@ def serve(parse: Parse) -> int:
     for stream in (1, 2):
         os.dup2(nowhere, stream)
     os.close(nowhere)
-    shut()
+    shut(MOST_BYTES)
     say(answers, {"ready": True})
     while line := orders.readline():
         order = json.loads(line)

@@ -16,8 +16,8 @@ from io import FileIO
 from pathlib import Path
 from typing import Any, TypeVar
 
+from app.documents.child import MOST_BYTES, OUT_OF_MEMORY
 from app.documents.document import Facts, FileState, Heading, Page, PageFlag, Unreadable
-from app.documents.door import MOST_BYTES, OUT_OF_MEMORY
 from app.documents.process import ParserProcess
 from app.documents.sniff import open_regular
 

@@ -12,6 +12,8 @@ import sys
 from collections.abc import Mapping
 from typing import BinaryIO
 
+from app.door import allow_seconds, shut
+
 MOST_BYTES = 1_500_000_000
 MOST_CPU_SECONDS = 30
 
@@ -21,7 +23,8 @@ def main() -> int:
     from app.media import picture, sound
     from app.media.refusal import Refusal
 
-    shut_the_door()
+    shut(MOST_BYTES)
+    allow_seconds(MOST_CPU_SECONDS)
     order = json.loads(sys.stdin.buffer.readline())
     data = sys.stdin.buffer.read()
     is_picture = order["kind"] == "image"
@@ -47,22 +50,3 @@ def say(out: BinaryIO, facts: Mapping[str, object], *parts: bytes) -> None:
     for part in parts:
         out.write(part)
     out.flush()
-
-
-def shut_the_door() -> None:
-    """Limits that hold from now on; Windows has only that of time, which the parent keeps."""
-    if sys.platform == "win32":
-        return
-    import resource
-
-    for which, most in (
-        (resource.RLIMIT_CPU, MOST_CPU_SECONDS),
-        (resource.RLIMIT_FSIZE, 0),
-        (resource.RLIMIT_CORE, 0),
-        # No number above those of the three streams: neither a file nor a socket gets one.
-        (resource.RLIMIT_NOFILE, 3),
-    ):
-        resource.setrlimit(which, (most, most))
-    if sys.platform != "darwin":
-        # macOS refuses this limit.
-        resource.setrlimit(resource.RLIMIT_AS, (MOST_BYTES, MOST_BYTES))

@@ -5,10 +5,6 @@ import sys
 if sys.platform != "win32":
     import resource
 
-MOST_BYTES = 2_000_000_000
-"""Of memory, where the system keeps such a limit."""
-OUT_OF_MEMORY = 77
-"""The exit code of a process that needed more."""
 FORBIDDEN = (
     *("open", "os.", "shutil.", "socket.", "subprocess.", "pty.", "fcntl.", "mmap.", "winreg."),
     *("ctypes.dlopen", "urllib.", "http.", "ftplib.", "smtplib.", "sqlite3.", "webbrowser."),
@@ -17,9 +13,9 @@ FORBIDDEN = (
 """Beginnings of the names under which Python announces what it is about to do."""
 
 
-def shut() -> None:
+def shut(most_bytes: int) -> None:
     """Limits that hold from now on: no file, no connection and no program can be opened, whatever
-    is asked for."""
+    is asked for, and no more than so much memory is had, where the system keeps such a limit."""
     sys.addaudithook(refuse)
     if sys.platform == "win32":
         return
@@ -32,7 +28,7 @@ def shut() -> None:
         resource.setrlimit(which, (most, most))
     if sys.platform != "darwin":
         # macOS refuses this limit.
-        resource.setrlimit(resource.RLIMIT_AS, (MOST_BYTES, MOST_BYTES))
+        resource.setrlimit(resource.RLIMIT_AS, (most_bytes, most_bytes))
 
 
 def allow_seconds(seconds: float) -> None:
@@ -49,4 +45,4 @@ def allow_seconds(seconds: float) -> None:
 def refuse(event: str, _: object) -> None:
     """Raises PermissionError for what a reader of files has no need of."""
     if event.startswith(FORBIDDEN):
-        raise PermissionError(f"{event} is not open to the reading process")
+        raise PermissionError(f"{event} is not open to this process")
