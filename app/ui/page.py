@@ -309,13 +309,8 @@ class Page:
     @property
     def _sent(self) -> list[Any]:
         chat = self.chat
-        return [
-            chat.composer,
-            chat.attached.ids,
-            self.conversation,
-            self.last,
-            *chat.overflow.outputs,
-        ]
+        boxes = [chat.composer, chat.attached.ids]
+        return [*boxes, self.conversation, self.last, *chat.overflow.outputs]
 
     def chooses(self) -> None:
         settings = self.settings
@@ -386,13 +381,8 @@ class Page:
     def _typed(self) -> list[Any]:
         """What fills the context, or would."""
         settings = self.settings
-        return [
-            self.chat.composer,
-            self.chat.attached.ids,
-            self.conversation,
-            settings.system_prompt,
-            settings.examples,
-        ]
+        boxes = [self.chat.composer, self.chat.attached.ids]
+        return [*boxes, self.conversation, settings.system_prompt, settings.examples]
 
     def _naming(self, changed: Any) -> None:
         presets = self.settings.presets
