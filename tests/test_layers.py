@@ -32,6 +32,9 @@ HOMES: dict[str, tuple[str, ...]] = {
     "httpx": ("app/models/outside.py",),
     "llguidance": ("engine/guided/",),
     "jsonschema": ("engine/guided/",),
+    "lxml": ("app/documents/markup.py",),
+    "pypdfium2": ("app/documents/parsers/",),
+    "charset_normalizer": ("app/documents/encoding.py",),
 }
 
 ENGINE_THREAD = "engine/async_engine.py"

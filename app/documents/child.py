@@ -1,5 +1,6 @@
 """The reading process: people's files come in one after the other, their pages go out.
 
+    out  {"ready": true}, when the door is shut
     in   for each file one line of JSON: {"name", "password", "size"}, then its bytes
     out  lines of JSON: {"facts"} and {"pages"} as they are found, then {"end": facts} or
          {"unreadable": [state, sentence]}
@@ -50,6 +51,7 @@ def serve(parse: Parse) -> int:
         os.dup2(nowhere, stream)
     os.close(nowhere)
     shut()
+    say(answers, {"ready": True})
     while line := orders.readline():
         order = json.loads(line)
         data = orders.read(order["size"])
@@ -117,8 +119,12 @@ class _Batch:
 
     def say(self, line: dict[str, object]) -> None:
         self.has_said = True
-        self._answers.write(json.dumps(line).encode() + b"\n")
-        self._answers.flush()
+        say(self._answers, line)
+
+
+def say(answers: BinaryIO, line: dict[str, object]) -> None:
+    answers.write(json.dumps(line).encode() + b"\n")
+    answers.flush()
 
 
 def load_encodings() -> None:

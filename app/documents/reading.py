@@ -12,6 +12,7 @@ import time
 from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from io import FileIO
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -39,6 +40,10 @@ class Limits:
     tick_s: float = 0.5
 
 
+START = Limits(seconds=60)
+"""What the start of a process may take."""
+
+
 class Reader:
     """Owned by the event loop. Reads one file at a time: who asks meanwhile waits."""
 
@@ -60,15 +65,14 @@ class Reader:
         first page or after some. Whoever stops listening, or is cancelled, ends the process.
         """
         async with self._turn:
-            descriptor, seen = await self._blocking(lambda: open_regular(path, root))
-            file = _OpenFile(path.name, descriptor, seen)
+            file = _OpenFile(path.name, await self._blocking(lambda: open_regular(path, root)))
             is_over = False
             try:
                 process = await self._ready(path.name)
                 watch = _Watch(process, self._limits, path.name)
                 sent = await self._watched(
                     watch,
-                    lambda: process.send(path.name, password, seen.st_size, file.pieces),
+                    lambda: process.send(path.name, password, file.size, file.pieces),
                 )
                 while not is_over:
                     said = await self._watched(watch, process.receive) if sent else None
@@ -109,17 +113,20 @@ class Reader:
             self._thread.submit(process.end)
 
     async def _ready(self, name: str) -> ParserProcess:
-        if self._process is None:
+        """A process that waits for a file. Its start is no part of what the file takes."""
+        process = self._process
+        if process is None:
             try:
-                self._process = await self._blocking(lambda: ParserProcess(self._command))
+                process = await self._blocking(lambda: ParserProcess(self._command))
             except OSError as error:
-                raise Unreadable(
-                    FileState.FAILED,
-                    f"{name} was not read, because the process for it cannot be started"
-                    f" ({error.strerror or error}).",
-                ) from error
-        self._process.num_read += 1
-        return self._process
+                raise _not_started(name, error.strerror or str(error)) from error
+            self._process = process
+            said = await self._watched(_Watch(process, START, name), process.receive)
+            if said is None or "ready" not in said:
+                self._process = None
+                raise _not_started(name, str(await self._blocking(process.end)))
+        process.num_read += 1
+        return process
 
     def _is_worn(self) -> bool:
         process = self._process
@@ -162,25 +169,29 @@ class Reader:
 class _OpenFile:
     """The file as it was when it was opened. Owned by `Reader.read`."""
 
-    def __init__(self, name: str, descriptor: int, seen: os.stat_result) -> None:
+    def __init__(self, name: str, file: FileIO) -> None:
         self._name = name
-        self._descriptor = descriptor
-        self._seen = seen
+        self._file = file
+        self._seen = os.fstat(file.fileno())
         self._hash = hashlib.sha256()
         self._changed = False
+
+    @property
+    def size(self) -> int:
+        return self._seen.st_size
 
     def pieces(self) -> Iterator[bytes]:
         """As many bytes as it had, whatever happens to it meanwhile."""
         left = self._seen.st_size
         while left:
-            piece = os.read(self._descriptor, min(PIECE_BYTES, left))
+            piece = self._file.read(min(PIECE_BYTES, left))
             if not piece:
                 self._changed = True
                 piece = bytes(min(PIECE_BYTES, left))
             self._hash.update(piece)
             left -= len(piece)
             yield piece
-        now = os.fstat(self._descriptor)
+        now = os.fstat(self._file.fileno())
         before = (self._seen.st_size, self._seen.st_mtime_ns)
         self._changed = self._changed or (now.st_size, now.st_mtime_ns) != before
 
@@ -197,7 +208,7 @@ class _OpenFile:
             )
 
     def close(self) -> None:
-        os.close(self._descriptor)
+        self._file.close()
 
 
 class _Watch:
@@ -233,6 +244,13 @@ class _Watch:
                 f" {allowed:.0f}.",
             )
         return None
+
+
+def _not_started(name: str, why: str) -> Unreadable:
+    return Unreadable(
+        FileState.FAILED,
+        f"{name} was not read, because the process for it cannot be started ({why}).",
+    )
 
 
 def _understood(said: dict[str, Any], name: str) -> Iterator[Page | Facts | Unreadable]:

@@ -7,6 +7,7 @@ import json
 import os
 import re
 import stat
+from io import FileIO
 from pathlib import Path
 from typing import NamedTuple
 
@@ -66,9 +67,9 @@ class Sniffed(NamedTuple):
     notice: str = ""
 
 
-def open_regular(path: Path, root: Path | None) -> tuple[int, os.stat_result]:
-    """The descriptor of a file that may be read at all, and what the system says of it. With
-    `root`, only one that lies in that folder wherever its links lead. Raises Unreadable."""
+def open_regular(path: Path, root: Path | None) -> FileIO:
+    """A file that may be read at all. With `root`, only one that lies in that folder wherever its
+    links lead. Raises Unreadable."""
     name = path.name
     try:
         real = Path(os.path.realpath(path, strict=True))
@@ -85,12 +86,11 @@ def open_regular(path: Path, root: Path | None) -> tuple[int, os.stat_result]:
             FileState.FAILED, f"{name} cannot be opened: {error.strerror or error}."
         ) from error
     try:
-        facts = os.fstat(descriptor)
-        _check_facts(name, facts)
+        _check_facts(name, os.fstat(descriptor))
     except BaseException:
         os.close(descriptor)
         raise
-    return descriptor, facts
+    return FileIO(descriptor)
 
 
 def _check_facts(name: str, facts: os.stat_result) -> None:

@@ -21,6 +21,7 @@ from app.documents.markup import (
     member_tree,
     parts,
 )
+from app.documents.parsers.docx_numbers import Numbers
 from app.documents.parsers.docx_styles import Styles
 from app.documents.parsers.office import (
     is_on,
@@ -59,6 +60,7 @@ class _Body:
         self._archive = archive
         self._references = references(archive, main)
         self._styles = Styles(self._part("styles"))
+        self._numbers = Numbers(self._part("numbering"))
         self._notes: Mapping[str, Element] = {
             f"{kind}{attribute(each, 'id')}": each
             for kind in ("footnote", "endnote")
@@ -129,13 +131,19 @@ class _Body:
         ground = in_white and not self._styles.is_shaded(properties)
         line = _Line()
         self._gather(element, style, ground, line)
-        is_listed = child(properties, "numPr") is not None
+        numbered = child(properties, "numPr")
+        is_listed = numbered is not None
+        if numbered is None:
+            numbered = self._styles.numbering(style)
         level = self._styles.level(style, properties)
         text = "".join(line.text)
-        if is_listed and not level and text.strip():
-            text = f"- {text}"
+        if numbered is not None and text.strip() and (before := self._numbers.next(numbered)):
+            text = f"{before} {text}"
         yield Block(
-            text=text, level=level if text.strip() else 0, follows=is_listed, hides=line.hides
+            text=text,
+            level=level if text.strip() else 0,
+            follows=is_listed and not level,
+            hides=line.hides,
         )
         for note in line.notes:
             if (found := self._notes.get(note)) is not None:

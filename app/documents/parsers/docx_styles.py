@@ -42,6 +42,11 @@ class Styles:
         named = re.fullmatch(r"[Hh]eading([1-9])", style)
         return int(named[1]) if named else 0
 
+    def numbering(self, style: str) -> Element | None:
+        """The `numPr` of paragraphs in this style, as numbered headings have it."""
+        found = (child(each, "pPr", "numPr") for each in self._line(style))
+        return next((each for each in found if each is not None), None)
+
     def is_hidden(self, properties: Element | None, style: str, on_white: bool) -> bool:
         """Whether a run is not shown. `style` is that of its paragraph."""
         own = child(properties, "rStyle")

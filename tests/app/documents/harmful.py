@@ -103,8 +103,23 @@ ORDERS = {
 }
 HELD: list[bytearray] = []
 
+
+class Waiting:
+    """Standard input that nobody reads from before there is the file that was named."""
+
+    def __init__(self) -> None:
+        self._stream = sys.stdin.buffer
+        self.buffer = self
+        self.read = self._stream.read
+
+    def readline(self) -> bytes:
+        while not os.path.exists(sys.argv[1]):
+            time.sleep(0.01)
+        return self._stream.readline()
+
+
 if __name__ == "__main__":
     load_encodings()
-    while not all(map(os.path.exists, sys.argv[1:])):
-        time.sleep(0.01)
+    if sys.argv[1:]:
+        sys.stdin = Waiting()  # type: ignore[assignment]
     sys.exit(serve(obey))

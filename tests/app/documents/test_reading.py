@@ -18,7 +18,7 @@ from tests.app.documents.office_files import docx, paragraph, run, zipped
 from tests.app.documents.pdf_file import PdfFile, pdf_of, shown
 
 HARMFUL = (sys.executable, "-m", "tests.app.documents.harmful")
-QUICK = Limits(seconds=2, seconds_a_page=0, clock_factor=2, tick_s=0.05)
+QUICK = Limits(seconds=1, seconds_a_page=0, clock_factor=4, tick_s=0.05)
 
 
 @pytest.fixture
@@ -105,7 +105,7 @@ async def test_a_file_without_an_end_is_given_up(
 ) -> None:
     state, sentence = await state_of(harmed, tmp_path / "bad.txt", f"{order} now")
     assert state is FileState.FAILED
-    assert "was given up after" in sentence and "may take 2." in sentence
+    assert "was given up after" in sentence and "may take 1." in sentence
     assert (await read(harmed, tmp_path / "good.txt", "words"))[0][0].text == "words"
 
 
@@ -120,13 +120,15 @@ async def test_a_long_file_may_take_longer(tmp_path: Path) -> None:
         await reader.close()
 
 
-async def test_a_file_that_eats_memory_is_refused_by_the_system(
-    harmed: Reader, tmp_path: Path
-) -> None:
-    state, sentence = await state_of(harmed, tmp_path / "bad.txt", "hoard now")
-    assert state is FileState.FAILED
-    assert sentence == "bad.txt takes more than 2 GB of memory to read."
-    assert (await read(harmed, tmp_path / "good.txt", "words"))[0][0].text == "words"
+async def test_a_file_that_eats_memory_is_refused_by_the_system(tmp_path: Path) -> None:
+    reader = Reader(HARMFUL)
+    try:
+        state, sentence = await state_of(reader, tmp_path / "bad.txt", "hoard now")
+        assert state is FileState.FAILED
+        assert sentence == "bad.txt takes more than 2 GB of memory to read."
+        assert (await read(reader, tmp_path / "good.txt", "words"))[0][0].text == "words"
+    finally:
+        await reader.close()
 
 
 async def test_memory_is_watched_where_the_system_keeps_no_limit(tmp_path: Path) -> None:
@@ -234,11 +236,41 @@ async def test_a_file_that_is_written_meanwhile_is_not_taken(tmp_path: Path) -> 
         await reader.close()
 
 
+async def test_of_a_file_that_is_replaced_meanwhile_all_of_the_old_one_is_read(
+    tmp_path: Path,
+) -> None:
+    path, signal = tmp_path / "a.txt", tmp_path / "go"
+    old = b"old words " * 300_000
+    path.write_bytes(old)
+    reader = Reader((*HARMFUL, str(signal)))
+
+    async def replace() -> None:
+        while reader._process is None:
+            await asyncio.sleep(0.01)
+        (tmp_path / "new.txt").write_bytes(b"new words")
+        (tmp_path / "new.txt").replace(path)
+        signal.touch()
+
+    replacing = asyncio.create_task(replace())
+    try:
+        parts = [part async for part in reader.read(path)]
+    finally:
+        await replacing
+        await reader.close()
+    text = "".join(part.text for part in parts if isinstance(part, Page))
+    assert text.count("old") == 300_000 and "new" not in text
+    assert isinstance(parts[-1], Facts)
+    assert parts[-1].sha256 == hashlib.sha256(old).hexdigest()
+
+
 async def test_a_process_that_cannot_be_started_is_said(tmp_path: Path) -> None:
     reader = Reader(("/no/such/program",))
     state, sentence = await state_of(reader, tmp_path / "a.txt", "words")
     assert state is FileState.FAILED
     assert "cannot be started (No such file or directory)" in sentence
+    reader = Reader((sys.executable, "-c", "import sys; sys.exit(5)"))
+    state, sentence = await state_of(reader, tmp_path / "a.txt", "words")
+    assert (state, "cannot be started (5)" in sentence) == (FileState.FAILED, True)
 
 
 async def test_a_link_out_of_the_folder_and_a_pipe_are_not_read(

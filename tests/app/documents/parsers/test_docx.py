@@ -3,6 +3,7 @@
 import pytest
 
 from app.documents.document import Heading, PageFlag
+from app.documents.parsers.docx_numbers import numeral
 from tests.app.documents.office_files import docx, paragraph, run, word_table
 from tests.app.documents.parsers.read import read, text_of
 
@@ -95,6 +96,39 @@ def test_notes_text_boxes_and_the_margins_are_read() -> None:
     notes = f'<w:footnote w:id="2">{paragraph("see below")}</w:footnote>'
     data = docx(body, {"footnotes": notes, "header": paragraph("Lindqvist Ltd")})
     assert text_of(data, "a.docx") == "Words\n\nNote: see below\n\nIn a box\n\nLindqvist Ltd"
+
+
+def test_the_numbers_that_word_counts_by_itself_are_written() -> None:
+    level = '<w:lvl w:ilvl="{}"><w:numFmt w:val="{}"/><w:lvlText w:val="{}"/></w:lvl>'
+    forms = [("decimal", "%1."), ("decimal", "%1.%2"), ("lowerLetter", "%3)"), ("bullet", "o")]
+    levels = "".join(level.format(place, *form) for place, form in enumerate(forms))
+    numbering = f'<w:abstractNum w:abstractNumId="7">{levels}</w:abstractNum>'
+    numbering += '<w:num w:numId="3"><w:abstractNumId w:val="7"/></w:num>'
+    styles = '<w:style w:styleId="N"><w:pPr><w:outlineLvl w:val="0"/><w:numPr><w:numId w:val="3"/>'
+    styles += "</w:numPr></w:pPr></w:style>"
+
+    def listed(text: str, place: int) -> str:
+        given = f'<w:numPr><w:ilvl w:val="{place}"/><w:numId w:val="3"/></w:numPr>'
+        return f"<w:p><w:pPr>{given}</w:pPr><w:r><w:t>{text}</w:t></w:r></w:p>"
+
+    body = (
+        paragraph("Rent", style="N") + listed("Due", 1) + listed("Late", 1) + listed("by post", 2)
+    )
+    body += listed("a dot", 3) + paragraph("End", style="N") + listed("Notice", 1)
+    pages, _ = read(docx(body, {"numbering": numbering, "styles": styles}), "a.docx")
+    assert pages[0].text == (
+        "1. Rent\n1.1 Due\n1.2 Late\na) by post\n- a dot\n\n2. End\n2.1 Notice"
+    )
+    assert [heading.path for heading in pages[0].headings] == [("1. Rent",), ("2. End",)]
+
+
+@pytest.mark.parametrize(
+    ("number", "form", "text"),
+    [(28, "lowerLetter", "bb"), (14, "upperRoman", "XIV"), (4, "lowerRoman", "iv"),
+     (3, "decimalZero", "03"), (5, "chicago", "5")],
+)  # fmt: skip
+def test_numbers_have_the_forms_of_word(number: int, form: str, text: str) -> None:
+    assert numeral(number, form) == text
 
 
 def test_a_long_document_is_pages_named_after_what_they_stand_under() -> None:

@@ -74,6 +74,20 @@ def test_columns_are_read_one_after_the_other() -> None:
     assert text_of(file.data(), "a.pdf") == "\n".join(left + right)
 
 
+def test_a_table_without_lines_keeps_its_rows() -> None:
+    file = PdfFile()
+    rows = [("Code", "Place", "Expected"), ("SKU-8847", "A-12", "450"), ("SKU-9201", "B-07", "289")]
+    file.page(
+        b"".join(
+            shown(cell, 72 + 120 * column, 700 - 16 * row)
+            for row, cells in enumerate(rows)
+            for column, cell in enumerate(cells)
+        )
+    )
+    text = text_of(file.data(), "a.pdf")
+    assert text == "Code Place Expected\nSKU-8847 A-12 450\nSKU-9201 B-07 289"
+
+
 def test_a_word_broken_at_the_end_of_a_line_is_joined() -> None:
     data = pdf_of([["consectetuer adip-", "iscing elit, a well-", "known text"]])
     assert "adipiscing elit" in text_of(data, "a.pdf")
