@@ -12,10 +12,11 @@ class FakeReader:
     """Pages are divided by form feeds; a line that begins with "# " is a heading.
 
     A file that begins with DAMAGED, UNSUPPORTED or LOCKED:password is what it says. `gate` stops
-    it before every page until it is set.
+    it before every page until it is set; each page takes `page_s`.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, page_s: float = 0.0) -> None:
+        self.page_s = page_s
         self.read_paths: list[str] = []
         self.passwords: list[str] = []
         self.gate = asyncio.Event()
@@ -43,6 +44,7 @@ class FakeReader:
         yield Facts(kind="txt", num_pages=len(pages))
         for number, part in enumerate(pages, start=1):
             await self.gate.wait()
+            await asyncio.sleep(self.page_s)
             yield Page(number=number, label=str(number), text=part, headings=_headings(part))
         yield Facts(
             kind="txt", num_pages=len(pages), title=path.stem, sha256=sha256(content).hexdigest()

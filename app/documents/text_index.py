@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from sqlite_utils import Database as Tables
 
 from app.documents.migrations import TOKENIZER
-from app.documents.words import Script, Term, fold, question_terms, tokens
+from app.documents.words import IN_RUNS, Script, Term, fold, question_terms, tokens
 
 HEADING_WEIGHT = 2.0
 PIECES_BY_CHANCE = 0.34
@@ -34,8 +34,8 @@ class Stems:
         return {word: self._known[word] for word in wanted}
 
     def _ask(self, tables: Tables, words: Sequence[str]) -> None:
-        # ASCII alone has endings that the tokenizer knows.
-        plain = [word for word in words if word.isascii()]
+        # What is kept in runs is as it is; of the others the tokenizer may change a letter.
+        plain = [word for word in words if IN_RUNS.fullmatch(word) is None]
         self._known.update((word, word) for word in words)
         if not plain:
             return

@@ -23,6 +23,7 @@ DENSE = (
 )
 # Cyrillic, Hebrew, Arabic, the scripts of India.
 INFLECTED = r"\u0400-\u052f\u0590-\u06ff\u0750-\u077f\u0900-\u0dff\u1c80-\u1c8f"
+IN_RUNS = re.compile(rf"[{DENSE}{INFLECTED}]+")
 CYRILLIC = re.compile(r"[\u0400-\u052f\u1c80-\u1c8f]")
 PIECE = re.compile(rf"([{DENSE}]+)|([{INFLECTED}]+)|[^\W_{DENSE}{INFLECTED}]+")
 
@@ -47,9 +48,12 @@ _DIGITS = {
 _ARABIC = {0x649: "\u064a", 0x629: "\u0647", 0x6A9: "\u0643", 0x6CC: "\u064a", 0x671: "\u0627"}
 # What no eye sees, in the middle of words.
 _UNSEEN = (0xAD, 0x200B, 0x200C, 0x200D, 0x2060, 0xFEFF, *range(0x200E, 0x2010))
+# Within the ranges above there are also signs that belong to no word.
+_SIGNS = [code for code in range(0x80, 0x3200) if unicodedata.category(chr(code))[0] in "PS"]
 FOLD: dict[int, str | None] = {
     **dict.fromkeys(_MARKS),
     **dict.fromkeys(_UNSEEN),
+    **dict.fromkeys(_SIGNS, " "),
     **_DIGITS,
     **_ARABIC,
 }

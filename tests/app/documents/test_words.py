@@ -66,6 +66,14 @@ def test_scripts_are_divided_as_they_need() -> None:
     assert index_text("да") == "да"
 
 
+def test_signs_belong_to_no_word() -> None:
+    assert index_text("هارفارد؟") == index_text("هارفارد")
+    assert index_text("עברית־שפה") == index_text("עברית שפה")
+    assert index_text("アイ・ウエ") == "アイ ウエ"
+    assert index_text("नमस्ते।") == index_text("नमस्ते")
+    assert index_text("«дом»") == "дом"
+
+
 def test_a_question_keeps_what_it_is_about() -> None:
     assert [term.word for term in question_terms("What is the name of the river?")] == [
         "name",
