@@ -64,6 +64,10 @@ class EngineConfig:
     adapters: tuple[Adapter, ...] = ()
     mmproj_path: Path | None = None
 
+    def num_cells(self, trained_context: int) -> int:
+        """Tokens that fit into the context together, of a model that was trained for so many."""
+        return self.context_tokens or min(trained_context, DEFAULT_CONTEXT_TOKENS)
+
     @property
     def acting_adapters(self) -> tuple[Adapter, ...]:
         return tuple(each for each in self.adapters if each.acts)

@@ -12,7 +12,6 @@ from app.models.local import find_model, model_facts
 from app.models.quantizations import explained
 from app.models.starter import STARTER_NOTICE, starter_model
 from app.services import Services
-from engine.backends.llama_cpp.model_shape import num_cells_of
 from engine.errors import UsageError
 
 if TYPE_CHECKING:
@@ -152,7 +151,7 @@ async def show_info(services: Services, options: Options, console: Console) -> N
         f"  context         {facts.context:,} tokens\n"
         f"  KV per token    {bytes_in_words(facts.kv_bytes_per_token)}\n"
         f"  memory          about {bytes_in_words(facts.memory_bytes)} with a context of"
-        f" {num_cells_of(config, facts.context):,} tokens\n"
+        f" {config.num_cells(facts.context):,} tokens\n"
     )
     for adapter in config.adapters:
         size = bytes_in_words(adapter.num_bytes)

@@ -18,7 +18,6 @@ from app.machine.processor import REBUILD, Processor, how_the_library_ends, look
 from app.machine.rates import Rates, kept, known_rates, memory_bandwidth
 from app.machine.storage import DiskFacts, look_at_disk, look_at_memory
 from app.models.local import ModelFacts, model_facts
-from engine.backends.llama_cpp.model_shape import num_cells_of
 from engine.cores import physical_cores, usable_cores
 from engine.errors import InglenookError
 from engine.kv.disk_check import check_disk, repair_disk
@@ -228,7 +227,7 @@ class Examination:
     def _what_would_fit(self, free: int) -> str:
         assert self.facts is not None
         facts = self.facts
-        chosen = num_cells_of(self._home.engine_config, facts.context)
+        chosen = self._home.engine_config.num_cells(facts.context)
         weights = facts.memory_bytes - chosen * facts.kv_bytes_per_token
         tokens = (free - weights) // max(1, facts.kv_bytes_per_token)
         tokens -= tokens % LEAST_CONTEXT

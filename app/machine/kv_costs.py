@@ -4,7 +4,6 @@ import random
 from dataclasses import dataclass
 
 from app.machine.home import Home
-from engine.backends.llama_cpp.model_shape import num_cells_of
 from engine.config import EngineConfig
 from engine.kv.segment import Belonging
 from engine.loading import LoadedModel
@@ -89,7 +88,7 @@ def kv_costs_of(config: EngineConfig, ram_budget: int) -> KVCosts:
         bytes_per_number=per_token / max(1, each.num_numbers),
         bytes_per_token=per_token,
         is_exact=shape.is_exact,
-        context_tokens=num_cells_of(config, trained),
+        context_tokens=config.num_cells(trained),
         ram_budget=ram_budget,
         disk_budget=config.kv_disk_bytes,
     )

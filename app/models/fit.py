@@ -9,7 +9,7 @@ import psutil
 from app.amounts import bytes_in_words
 from app.memory import SPARE_BYTES
 from app.models.pace import Pace
-from engine.backends.llama_cpp.model_shape import ModelShape, num_cells_of
+from engine.backends.llama_cpp.model_shape import ModelShape
 from engine.config import EngineConfig
 
 COMFORT = 0.8
@@ -57,7 +57,7 @@ def room_now(given_back: int = 0) -> Room:
 def fit(shape: ModelShape, config: EngineConfig, room: Room, pace: Pace | None = None) -> Fit:
     """How the model would do if it were loaded so. Raises InvalidParams."""
     needed = shape.memory_bytes(config)
-    context = num_cells_of(config, shape.trained_context)
+    context = config.num_cells(shape.trained_context)
     kv_type = shape.context.kv.choose(config.kv_type)
     verdict, why = _verdict(needed, context, room)
     behind = min(context, shape.trained_context) // 2
@@ -108,7 +108,7 @@ def largest_fitting(
 
 def fitting_context(shape: ModelShape, config: EngineConfig, room: Room) -> int | None:
     """The largest usual context with which the model fits, if a smaller one than wanted does."""
-    wanted = num_cells_of(config, shape.trained_context)
+    wanted = config.num_cells(shape.trained_context)
     for tokens in CONTEXTS:
         if tokens < wanted:
             smaller = replace(config, context_tokens=tokens)

@@ -8,7 +8,6 @@ from engine.backends.llama_cpp.context import LlamaContext
 from engine.backends.llama_cpp.media_reader import MediaReader
 from engine.backends.llama_cpp.memory_need import check_model
 from engine.backends.llama_cpp.model import LlamaModel
-from engine.backends.llama_cpp.model_shape import num_cells_of
 from engine.backends.llama_cpp.runner import LlamaRunner
 from engine.config import EngineConfig
 from engine.cores import usable_cores
@@ -38,7 +37,7 @@ class LlamaBackend:
             self.media, refusal = self._open_media(config)
             self.kv_memory = LlamaContext(
                 self._model,
-                num_cells=num_cells_of(config, trained),
+                num_cells=config.num_cells(trained),
                 num_sequences=config.max_sequences,
                 max_batch_tokens=config.max_batch_tokens,
                 kv_type=kv_type,

@@ -4,7 +4,7 @@ import psutil
 
 from engine.backends.llama_cpp.kv_type import KVType
 from engine.backends.llama_cpp.model import LlamaModel
-from engine.backends.llama_cpp.model_shape import ModelShape, num_cells_of
+from engine.backends.llama_cpp.model_shape import ModelShape
 from engine.backends.llama_cpp.split_file import model_name
 from engine.config import EngineConfig
 from engine.errors import OutOfMemory
@@ -53,7 +53,7 @@ def check_model(shape: ModelShape, config: EngineConfig, beside_bytes: int = 0) 
     )
     available = psutil.virtual_memory().available
     if needed > available:
-        tokens = num_cells_of(config, shape.trained_context)
+        tokens = config.num_cells(shape.trained_context)
         name = model_name(config.model_path)
         verb = "and the draft model need" if beside_bytes else "needs"
         remedy = "leave the draft model out, " if beside_bytes else ""

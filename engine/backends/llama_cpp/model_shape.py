@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from engine.backends.llama_cpp.kv_type import KVShape, KVType
 from engine.backends.llama_cpp.mmproj_file import mmproj_bytes
 from engine.batch import MAX_GUESSED
-from engine.config import DEFAULT_CONTEXT_TOKENS, EngineConfig
+from engine.config import EngineConfig
 
 WORD_BYTES = 80
 """What llama.cpp keeps for each word: about 20 MB for the 262,144 of gemma-3-270m, measured."""
@@ -61,15 +61,11 @@ class ContextShape:
     def bytes_for(self, config: EngineConfig, trained_context: int) -> int:
         """What the context of a model takes that is loaded so. Raises InvalidParams."""
         return self.num_bytes(
-            num_cells=num_cells_of(config, trained_context),
+            num_cells=config.num_cells(trained_context),
             num_ids=self.num_ids(config.max_sequences),
             max_batch_tokens=config.max_batch_tokens,
             kv_type=self.kv.choose(config.kv_type),
         )
-
-
-def num_cells_of(config: EngineConfig, trained_context: int) -> int:
-    return config.context_tokens or min(trained_context, DEFAULT_CONTEXT_TOKENS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from engine.backends.llama_cpp.kv_type import KVShape
-from engine.backends.llama_cpp.model_shape import MAX_TWINS, ContextShape, num_cells_of
+from engine.backends.llama_cpp.model_shape import MAX_TWINS, ContextShape
 from engine.batch import MAX_GUESSED
 from engine.config import DEFAULT_CONTEXT_TOKENS, EngineConfig
 from engine.errors import InvalidParams
@@ -51,7 +51,7 @@ def test_a_sliding_window_takes_a_twin_of_each_sequence() -> None:
 def test_a_context_is_what_was_chosen_or_what_suits_the_model(
     chosen: int | None, trained: int, cells: int
 ) -> None:
-    assert num_cells_of(config(context_tokens=chosen), trained) == cells
+    assert config(context_tokens=chosen).num_cells(trained) == cells
 
 
 def test_a_kv_type_that_is_impossible_is_refused_before_anything_is_counted() -> None:
