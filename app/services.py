@@ -26,6 +26,7 @@ from app.chat.prospect import Prospects
 from app.chat.senses import TEXT_ALONE, Senses, check_readable
 from app.chat.session import ChatSession
 from app.chat.sight import Sights
+from app.forgetting import Forgetting
 from app.history.conversations import Conversations
 from app.history.database import Database
 from app.history.programs import Programs
@@ -104,7 +105,12 @@ class Services:
         """Where the app is reached; set before the page is built."""
         self._keeps_kv = False
         self._resting: asyncio.Task[None] | None = None
-        self._forgetting: set[asyncio.Task[None]] = set()
+        self._forgetting = Forgetting(
+            self._living,
+            lambda conversation_id: self.jobs.leave(conversation_id),
+            self.chat_model,
+            lambda: self._holder.is_begun or self._keeps_kv,
+        )
 
     @property
     def settings(self) -> Settings:
@@ -291,7 +297,7 @@ class Services:
 
     async def _on_loaded(self, model: ChatModel) -> None:
         if self._keeps_kv:
-            await self._retain(model)
+            await self._forgetting.all_but_the_living(model)
 
     async def _on_leaving(self) -> None:
         """End what holds on to the model; what nobody waits for is left undone."""
@@ -403,33 +409,12 @@ class Services:
             # One that was freed left its KV on the disk.
             await (await self.chat_model()).loaded.engine.forget_all()
 
-    async def _retain(self, model: ChatModel) -> None:
-        """Remove the KV of what was deleted while this model was not there to hear of it."""
-        try:
-            owners = [*await self.conversations.ids(), *await self.programs.owners()]
-            await model.loaded.engine.retain(owners)
-        except InglenookError as error:
-            # The model can be used all the same, and the next start tries again.
-            logger.warning("KV of deleted conversations may be left: %s", error)
+    async def _living(self) -> list[str]:
+        return [*await self.conversations.ids(), *await self.programs.owners()]
 
     def _forget_soon(self, conversation_id: str) -> None:
         self.prospects.forget(conversation_id)
-        task = asyncio.ensure_future(self._forget(conversation_id))
-        self._forgetting.add(task)
-        task.add_done_callback(self._forgetting.discard)
-
-    async def _forget(self, conversation_id: str) -> None:
-        """End what goes on for a deleted conversation, and let the engine forget its words."""
-        await self.jobs.leave(conversation_id)
-        if not self._holder.is_begun and not self._keeps_kv:
-            return
-        try:
-            # Also one that is still loading, which has asked already who lives; and one that was
-            # freed, since its KV lies on the disk.
-            model = await self.chat_model()
-            await model.loaded.engine.forget(conversation_id)
-        except InglenookError as error:
-            logger.info("there is no engine to forget a conversation: %s", error)
+        self._forgetting.soon(conversation_id)
 
     async def program_user(self, user: str) -> str:
         """The owner of what a program says for this user of its own; empty when it names none."""
@@ -486,8 +471,7 @@ class Services:
         if "library" in self.__dict__:
             await self.library.close()
         await self._holder.settled()
-        if self._forgetting:
-            await asyncio.wait(self._forgetting)
+        await self._forgetting.settled()
         await self._holder.close()
         if "conversations" in self.__dict__:
             await asyncio.to_thread(self.conversations.close)

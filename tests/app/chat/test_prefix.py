@@ -195,7 +195,7 @@ async def test_a_deleted_chat_is_read_again_after_an_undo(paths: Paths, starter:
     chat = await new(services)
     await send(services, chat, QUESTIONS[0])
     await services.conversations.delete(chat)
-    await until(lambda: not services._forgetting)
+    await until(lambda: services._forgetting.is_over)
     await services.conversations.restore(chat)
     _, timings = await send(services, chat, QUESTIONS[1])
     assert (timings.cached_tokens, timings.restored_tokens) == (0, 0)
