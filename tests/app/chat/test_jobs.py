@@ -1,6 +1,7 @@
 """A job belongs to its conversation: whoever looks on, leaves or comes back changes nothing."""
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -112,8 +113,8 @@ async def test_a_page_that_goes_away_while_it_sends_leaves_no_answer_open(
     """The message has just been stored when the page goes: the answer is written all the same."""
     plan = room.session.plan_reply
 
-    async def plan_and_lose_the_page(conversation_id: str, text: str) -> Writing:
-        writing = await plan(conversation_id, text)
+    async def plan_and_lose_the_page(conversation_id: str, *message: Any) -> Writing:
+        writing = await plan(conversation_id, *message)
         sending.cancel()
         await asyncio.sleep(0.01)
         return writing
