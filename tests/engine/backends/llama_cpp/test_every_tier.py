@@ -412,8 +412,13 @@ class Watch(Recorder):
         logits = self._runner.execute(batch)
         self.requests.update(item.request for item in batch.scheduled)
         if not isinstance(logits, StepFailure):
-            for row, request in zip(logits, [item.request for item in batch.sampled], strict=True):
+            assert len(logits) == batch.num_rows
+            place = 0
+            for item in batch.sampled:
+                request, row = item.request, logits[place]
                 self.first.setdefault(request.request_id, (list(request.token_ids), row.copy()))
+                # A row more for each token that was guessed.
+                place += item.num_rows
         return logits
 
 
