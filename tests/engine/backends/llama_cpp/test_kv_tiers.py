@@ -35,9 +35,12 @@ class Recorder:
     def execute(self, batch: Batch) -> NDArray[np.float32] | StepFailure:
         logits = self._runner.execute(batch)
         if not isinstance(logits, StepFailure):
-            for row, request in zip(logits, [item.request for item in batch.sampled], strict=True):
-                if request.request_id == self.request_id:
-                    self.rows.append(row.copy())
+            place = 0
+            for item in batch.sampled:
+                if item.request.request_id == self.request_id:
+                    self.rows.append(logits[place].copy())
+                # A row more for each token that was guessed.
+                place += item.num_rows
         return logits
 
     @property
