@@ -247,7 +247,9 @@ def check_engine() -> None:
     alone.write_text(version.group())
     check_compiler()
     say("The engine kept from an earlier build does not run here or lacks a part.")
-    rebuild = ("--no-deps", "--no-cache-dir", "--force-reinstall")
+    # The one that was kept makes room for the new one, or every other folder would build it anew.
+    is_gone = runs([str(PYTHON), "-m", "pip", "cache", "remove", "llama_cpp_python"])
+    rebuild = ["--no-deps", "--force-reinstall", *([] if is_gone else ["--no-cache-dir"])]
     pip("--require-hashes", "--no-build-isolation", *rebuild, "-r", str(alone))
     if not runs([str(PYTHON), "-c", question]):
         raise InstallError(

@@ -6,11 +6,10 @@ from engine.backends.llama_cpp.gguf_file import REMEDY, check_file
 from engine.backends.llama_cpp.gguf_header import (
     MAGIC,
     VERSIONS,
-    BrokenHeader,
     GGUFHeader,
-    read_header,
 )
 from engine.backends.llama_cpp.split_file import is_later_part, parts_of
+from engine.backends.llama_cpp.whole_file import whole_header
 from engine.errors import ModelDamaged, ModelNotFound, ModelUnsupported
 
 MOST_CONTEXT_TOKENS = 2**31 - 1
@@ -45,7 +44,7 @@ def check_chat_file(path: Path) -> list[GGUFHeader]:
             f" first part, {parts_of(path)[0].name}."
         )
     _check_parts(path)
-    headers = [_whole(part) for part in parts_of(path)]
+    headers = [whole_header(part) for part in parts_of(path)]
     _check_kind(path, headers[0])
     _check_context(path, headers[0])
     return headers
@@ -91,22 +90,6 @@ def _check_parts(path: Path) -> None:
             f"{path.name} is the first of {len(parts)} files, and {missing[0]}{others} is missing"
             " beside it: bring all parts into one folder."
         )
-
-
-def _whole(path: Path) -> GGUFHeader:
-    """The header of a file that has all its tensors."""
-    check_file(path)
-    try:
-        header = read_header(path)
-    except BrokenHeader as error:
-        raise ModelDamaged(f"{path.name} is cut off or damaged ({error}): {REMEDY}") from error
-    size = path.stat().st_size
-    if size < header.needed_bytes:
-        raise ModelDamaged(
-            f"{path.name} is cut off or damaged at {size:,} bytes of {header.needed_bytes:,}:"
-            f" {REMEDY}"
-        )
-    return header
 
 
 def _check_kind(path: Path, header: GGUFHeader) -> None:

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from engine.backends.llama_cpp.gguf_file import REMEDY, check_file
-from engine.backends.llama_cpp.gguf_header import BrokenHeader, GGUFHeader, read_header
-from engine.errors import ModelDamaged, ModelError, ModelUnsupported
+from engine.backends.llama_cpp.gguf_header import GGUFHeader
+from engine.backends.llama_cpp.whole_file import whole_header
+from engine.errors import ModelError, ModelUnsupported
 
 ARCHITECTURE = "clip"
 # Whisper's encoders, which nearly all models for sounds have, see 30 seconds at once.
@@ -30,17 +30,7 @@ class MmprojShape:
 
 def read_mmproj(path: Path) -> MmprojShape:
     """Raises the ModelError that says why it cannot be used."""
-    check_file(path)
-    try:
-        header = read_header(path)
-    except BrokenHeader as error:
-        raise ModelDamaged(f"{path.name} is cut off or damaged ({error}): {REMEDY}") from error
-    size = path.stat().st_size
-    if size < header.needed_bytes:
-        raise ModelDamaged(
-            f"{path.name} is cut off or damaged at {size:,} bytes of {header.needed_bytes:,}:"
-            f" {REMEDY}"
-        )
+    header = whole_header(path)
     if header.architecture != ARCHITECTURE:
         raise ModelUnsupported(
             f"{path.name} is no multimodal part of a model ({header.architecture}): name the"
@@ -49,7 +39,7 @@ def read_mmproj(path: Path) -> MmprojShape:
     kinds = [kind for kind in ("vision", "audio") if header.values.get(f"clip.has_{kind}_encoder")]
     widths = [_number(header, kind, "projection_dim") for kind in kinds]
     return MmprojShape(
-        num_bytes=size,
+        num_bytes=path.stat().st_size,
         work_bytes=max((_work_bytes(header, kind) for kind in kinds), default=0),
         width=widths[0] if widths else 0,
         has_vision="vision" in kinds,
