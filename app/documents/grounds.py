@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
+from app.amounts import counted
 from app.documents.citation import Citation, Span, span_from_json
 from app.documents.quotation import Quotation
 from app.documents.scope import WHOLE_LIBRARY, Scope
@@ -138,6 +139,13 @@ def _takes_space(character: str) -> bool:
 def with_marks(content: str, grounds: Grounds) -> str:
     """The answer as text, with the marks as they were found right: "[2]"."""
     return marked(content, grounds, lambda citation: f"[{citation.number}]")
+
+
+def nothing_found(grounds: Grounds) -> str:
+    """The answer where no model is asked."""
+    looked = counted(grounds.num_documents, "document")
+    nearest = " The nearest passages are named below." if grounds.quotations else ""
+    return f"I found nothing about this in your documents. I looked through {looked}.{nearest}"
 
 
 def _list(found: Mapping[str, Any], name: str) -> list[Any]:
