@@ -17,13 +17,12 @@ from typing import TYPE_CHECKING
 
 from app.chat.belonging import request_options
 from app.chat.chat_model import ChatModel
-from app.chat.cited_text import cited_text
-from app.chat.context import prompt_limit
 from app.chat.draft import Draft
 from app.chat.guided import MOST_TRIES, Checker
 from app.chat.likelihoods import NUM_ALTERNATIVES
 from app.chat.message import Conversation, Message, MessageState, Role, Seen
 from app.chat.prompts import Prompt, make_prompt
+from app.chat.quotations import fitted, marks_only
 from app.chat.senses import check_readable, unread_notice
 from app.chat.summary import summarise
 from app.chat.writing import Begun, Question, Writing
@@ -49,8 +48,6 @@ NO_MARKS_IN_A_FORM = (
     "This answer has a form, so it does not say which statement stands in which passage."
 )
 UNCHECKED = "Whether the passages say what this answer says could not be checked."
-PASSAGES_SHARE = 0.5
-"""Of what a prompt may have, so much may be passages of files."""
 AGAIN = f"The answer did not have its form; asking again, {{number}} of {MOST_TRIES}…"
 
 
@@ -190,8 +187,7 @@ class ChatSession:
         it stands on passages of files."""
         form, grounds = writing.question.form, writing.question.grounds
         if form is None:
-            grammar = None if grounds is None else cited_text(len(grounds.quotations))
-            return await writing.question.model.guidance(grammar, is_text=True)
+            return None if grounds is None else await marks_only(writing.question.model, grounds)
         writing.tell("Preparing the form of the answer…")
         guidance = await writing.question.model.guidance(form.grammar)
         writing.tell("")
@@ -344,15 +340,11 @@ class ChatSession:
             question = path.pop().content
         if not question.strip():
             return None
-        loaded = draft.model.loaded
-        limit = prompt_limit(loaded.engine.max_request_tokens, params.max_tokens)
-        grounds = await self._answering().look(
-            question,
-            documents,
-            lambda text: len(loaded.tokenizer.encode(text)),
-            int(PASSAGES_SHARE * limit),
-            _searched_before(path),
-        )
+        answering = self._answering()
+        grounds = await answering.look(question, documents, _searched_before(path))
+        if not grounds.is_found:
+            return grounds
+        grounds = await fitted(answering, grounds, draft.model, params.max_tokens)
         old = shown[len(draft.path)].grounds if len(shown) > len(draft.path) else None
         if old is not None and old.quotations == grounds.quotations:
             # With the fence of before the prompt is the one that was read.

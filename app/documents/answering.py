@@ -12,7 +12,7 @@ from pathlib import Path
 
 from app.documents.follow_up import leans, together
 from app.documents.grounds import Grounds
-from app.documents.library import Library, Looked
+from app.documents.library import Library
 from app.documents.quotation import Quotation
 from app.documents.quoting import MOST_TOKENS, CountTokens, draw_fence, fitting, quoted
 from app.documents.scope import Scope
@@ -22,8 +22,8 @@ from engine.errors import UsageError
 NUM_NEAREST = 3
 """Of what was not enough, so many are named."""
 NOTHING_TO_ASK = (
-    "There is no text in the documents that were chosen for this conversation: choose others, or"
-    " look into their state."
+    "There is no text in the documents that were chosen: choose others, add some with `inglenook"
+    " docs add PATH`, or see with `inglenook docs status` what became of them."
 )
 NO_ROOM = (
     "This model's context has no room for a passage of a file beside an answer: choose a larger"
@@ -55,16 +55,9 @@ class Answering:
     def __init__(self, library: Callable[[], Library]) -> None:
         self._library = library
 
-    async def look(
-        self,
-        question: str,
-        scope: Scope,
-        num_tokens: CountTokens,
-        most_tokens: int = MOST_TOKENS,
-        earlier: str = "",
-    ) -> Grounds:
-        """What an answer can stand on, in at most so many tokens of the model whose `num_tokens`
-        this is. `earlier` is what was searched for before, for a question that leans on it.
+    async def look(self, question: str, scope: Scope, earlier: str = "") -> Grounds:
+        """What an answer could stand on, before it is known what fits. `earlier` is what was
+        searched for before, for a question that leans on it.
 
         Raises UsageError where nothing can be asked.
         """
@@ -77,9 +70,20 @@ class Answering:
                 searched, looked = both, with_earlier
         if not looked.num_documents:
             raise UsageError(NOTHING_TO_ASK)
-        return await asyncio.to_thread(
-            _grounds, looked, searched, scope, num_tokens, min(most_tokens, MOST_TOKENS)
+        quotations = tuple(map(_quotation, looked.found.hits))
+        return Grounds(
+            scope=scope,
+            searched=searched,
+            num_documents=looked.num_documents,
+            is_found=looked.found.is_enough,
+            quotations=quotations if looked.found.is_enough else quotations[:NUM_NEAREST],
         )
+
+    async def fit(self, grounds: Grounds, num_tokens: CountTokens, most_tokens: int) -> Grounds:
+        """With the best of the passages, as many as take no more than so many tokens of the model
+        whose `num_tokens` this is. Raises UsageError where not even a part of one does."""
+        most = min(most_tokens, MOST_TOKENS)
+        return await asyncio.to_thread(_fit, grounds, num_tokens, most)
 
     async def check(self, content: str, grounds: Grounds) -> Grounds:
         """With the citations of an answer that was made from these."""
@@ -94,26 +98,13 @@ class Answering:
         return await asyncio.to_thread(lambda: tuple(_whereabouts(*each) for each in pairs))
 
 
-def _grounds(
-    looked: Looked, searched: str, scope: Scope, num_tokens: CountTokens, most_tokens: int
-) -> Grounds:
-    quotations = tuple(map(_quotation, looked.found.hits))
-    grounds = Grounds(
-        scope=scope,
-        searched=searched,
-        num_documents=looked.num_documents,
-        is_found=looked.found.is_enough,
-        quotations=quotations[:NUM_NEAREST],
-    )
-    if not looked.found.is_enough:
-        return grounds
-    fence = draw_fence(quotations)
-    chosen = fitting(quotations, fence, num_tokens, most_tokens)
+def _fit(grounds: Grounds, num_tokens: CountTokens, most: int) -> Grounds:
+    fence = draw_fence(grounds.quotations)
+    chosen = fitting(grounds.quotations, fence, num_tokens, most)
     if not chosen:
         raise UsageError(NO_ROOM)
-    return replace(
-        grounds, quotations=chosen, fence=fence, num_tokens=num_tokens(quoted(chosen, fence))
-    )
+    num_quoted = num_tokens(quoted(chosen, fence))
+    return replace(grounds, quotations=chosen, fence=fence, num_tokens=num_quoted)
 
 
 def _quotation(hit: Hit) -> Quotation:

@@ -35,13 +35,15 @@ class Span(NamedTuple):
 class Citation:
     """`number` is that of the quotation, from 1. `written` is what the model wrote, None where it
     wrote nothing; then `mark` is empty, and tells where a mark belongs. `sentence` is what the
-    quotation bears out, with the mark in it or right after it."""
+    quotation bears out, with the mark in it or right after it; `quote` is the part of the
+    quotation's text that does."""
 
     number: int
     sentence: Span
     mark: Span
     verdict: Verdict
     written: int | None
+    quote: Span = Span(0, 0)
 
     @property
     def is_shown(self) -> bool:
@@ -55,6 +57,7 @@ class Citation:
             "mark": list(self.mark),
             "verdict": self.verdict.value,
             "written": self.written,
+            "quote": list(self.quote),
         }
 
     @classmethod
@@ -71,6 +74,7 @@ class Citation:
             mark=span_from_json(found.get("mark")),
             verdict=Verdict(str(found.get("verdict"))),
             written=written,
+            quote=span_from_json(found.get("quote", [0, 0])),
         )
 
 

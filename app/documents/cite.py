@@ -92,6 +92,7 @@ class _Read:
 
 @dataclass(frozen=True, slots=True)
 class _Passage:
+    text: str
     stems: frozenset[str]
     numbers: list[Readings]
     question_share: float
@@ -108,12 +109,14 @@ class Citing:
         stems_of: StemsOf,
     ) -> None:
         self._weigh = weigh
-        asked = weigh(question)
+        self._stems_of = stems_of
+        asked = self._asked = weigh(question)
         self._passages = []
         for quotation in quotations:
             text = "\n".join((quotation.name, quotation.title, *quotation.heading, quotation.text))
             stems = stems_of(text)
-            self._passages.append(_Passage(stems, numbers_in(text), _share(asked, stems)))
+            share = _share(asked, stems)
+            self._passages.append(_Passage(quotation.text, stems, numbers_in(text), share))
 
     def check(self, content: str) -> Checked:
         """What its marks are worth, and where marks are missing."""
@@ -141,7 +144,8 @@ class Citing:
                 number, verdict = written, Verdict.DROPPED
             else:
                 shown.add(number if verdict is not Verdict.DROPPED else 0)
-            citations.append(_citation(claim, Span(*mark.span()), number, verdict, written))
+            place = Span(*mark.span())
+            citations.append(self._citation(claim, read, place, number, verdict, written))
         return citations
 
     def _verdict(
@@ -166,7 +170,7 @@ class Citing:
             return []
         end = END_MARKS.search(claim.text)
         place = claim.span.end - (len(end.group()) if end is not None else 0)
-        return [_citation(claim, Span(place, place), number, Verdict.ADDED, None)]
+        return [self._citation(claim, read, Span(place, place), number, Verdict.ADDED, None)]
 
     def _ranked(self, read: _Read) -> list[tuple[float, int]]:
         """How well each passage fits that bears the claim out, and its number."""
@@ -197,6 +201,37 @@ class Citing:
         read = self._read(claim.text)
         is_exact = bool(read.exact.numbers or read.exact.names)
         return is_exact and not any(self._has_exact(each, read) for each in self._passages)
+
+    def _citation(
+        self,
+        claim: _Claim,
+        read: _Read,
+        mark: Span,
+        number: int,
+        verdict: Verdict,
+        written: int | None,
+    ) -> Citation:
+        is_shown = verdict is not Verdict.DROPPED
+        return Citation(
+            number=number,
+            sentence=claim.span,
+            mark=mark,
+            verdict=verdict,
+            written=written,
+            quote=self._quote(read, self._passages[number - 1].text) if is_shown else Span(0, 0),
+        )
+
+    def _quote(self, read: _Read, text: str) -> Span:
+        """The sentence of a passage that has most of a claim; the first of equals."""
+        wanted = [*read.weighed, *(self._asked if read.is_short else ())]
+
+        def fit(span: Span) -> float:
+            part = text[span.start : span.end]
+            there = frozenset[str]().union(*numbers_in(part))
+            num = sum(not each.isdisjoint(there) for each in read.exact.numbers)
+            return num + _share(wanted, self._stems_of(part)) * bool(wanted)
+
+        return max(sentences(text), key=fit, default=Span(0, len(text)))
 
     def _read(self, text: str) -> _Read:
         exact = exact_in(text)
@@ -245,9 +280,3 @@ def _says_little(text: str) -> bool:
     """Such as "According to"."""
     words = WORD.findall(MARK.sub(" ", text))
     return len(words) < FEWEST_WORDS and sum(map(len, words)) < FEWEST_CHARACTERS
-
-
-def _citation(
-    claim: _Claim, mark: Span, number: int, verdict: Verdict, written: int | None
-) -> Citation:
-    return Citation(number=number, sentence=claim.span, mark=mark, verdict=verdict, written=written)

@@ -37,6 +37,10 @@ class Grounds:
     def quotation_of(self, citation: Citation) -> Quotation:
         return self.quotations[citation.number - 1]
 
+    def quote_of(self, citation: Citation) -> str:
+        """The words that bear the sentence out."""
+        return self.quotation_of(citation).text[slice(*citation.quote)]
+
     @property
     def cited(self) -> tuple[int, ...]:
         """The numbers of the quotations that the answer names, in the order of the text."""

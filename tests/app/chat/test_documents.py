@@ -133,7 +133,7 @@ async def test_where_nothing_is_found_no_model_is_asked(room: Room) -> None:
 async def test_where_there_is_nothing_to_ask_nothing_is_stored(room: Room) -> None:
     await room.add(inn=INN)
     conversation_id = await chat(room, Scope(paths=("/nowhere",)))
-    with pytest.raises(UsageError, match="no text in the documents"):
+    with pytest.raises(UsageError, match="no text in the documents that were chosen"):
         await room.jobs.send(conversation_id, QUESTION)
     await room.conversations.set_documents(conversation_id, Scope(collections=("lakes",)))
     with pytest.raises(UsageError, match="no collection 'lakes'"):
