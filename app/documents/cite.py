@@ -12,7 +12,14 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from app.documents.citation import Citation, Span, Verdict
-from app.documents.exact import Exact, Readings, exact_in, has_numbers, numbers_in
+from app.documents.exact import (
+    Exact,
+    Readings,
+    exact_in,
+    has_numbers,
+    nouns_have_capitals,
+    numbers_in,
+)
 from app.documents.quotation import Quotation
 from app.documents.sentences import sentences
 from app.documents.stop_words import STOP_WORDS
@@ -110,6 +117,7 @@ class Citing:
     ) -> None:
         self._weigh = weigh
         self._stems_of = stems_of
+        self._has_names = True
         asked = self._asked = weigh(question)
         self._passages = []
         for quotation in quotations:
@@ -120,6 +128,7 @@ class Citing:
 
     def check(self, content: str) -> Checked:
         """What its marks are worth, and where marks are missing."""
+        self._has_names = not nouns_have_capitals(content)
         citations: list[Citation] = []
         unfound: list[Span] = []
         for sentence in sentences(content):
@@ -234,7 +243,7 @@ class Citing:
         return max(sentences(text), key=fit, default=Span(0, len(text)))
 
     def _read(self, text: str) -> _Read:
-        exact = exact_in(text)
+        exact = exact_in(text, has_names=self._has_names)
         names = frozenset(part for name in exact.names for part in WORD.findall(fold(name)))
         # A number is looked for as a number, and words that every text has tell nothing.
         weighed = [

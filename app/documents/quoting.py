@@ -34,7 +34,9 @@ TASK = (
 TASK_WITHOUT_MARKS = (
     "Answer the question from these passages alone. If they do not say it, say that they do not."
 )
-FENCE_LIKE = re.compile(r"[<＜‹«〈《]{2}\s*(?:end\s+of\s+)?passage\b[^\n]{0,200}", re.IGNORECASE)
+FENCE_LIKE = re.compile(
+    r"[<＜‹«〈《]{2}\s*(?:end\s+of\s+)?passage\b[^\n<>＜＞]{0,200}[>＞]{0,2}", re.IGNORECASE
+)
 SIGNS = re.compile(r"[|<>＜＞｜\s]+")
 
 CountTokens = Callable[[str], int]
