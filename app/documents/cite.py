@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from app.documents.citation import Citation, Span, Verdict
+from app.documents.denial import denies
 from app.documents.exact import (
     Exact,
     Readings,
@@ -82,6 +83,8 @@ class _Read:
     weighed: Sequence[Weighed]
     exact: Exact
     is_yes_or_no: bool
+    is_denial: bool
+    """It says that something is not there, which no passage bears out."""
 
     @property
     def says_something(self) -> bool:
@@ -133,15 +136,15 @@ class Citing:
         unfound: list[Span] = []
         for sentence in sentences(content):
             for claim in _claims(content, sentence):
-                found = self._judge(claim)
+                read = self._read(claim.text)
+                found = self._judge(claim, read)
                 citations += found
-                if self._is_unfound(claim, found):
+                if self._is_unfound(read, found):
                     unfound.append(claim.span)
         return Checked(tuple(citations), tuple(unfound))
 
-    def _judge(self, claim: _Claim) -> list[Citation]:
-        read = self._read(claim.text)
-        ranked = self._ranked(read)
+    def _judge(self, claim: _Claim, read: _Read) -> list[Citation]:
+        ranked = [] if read.is_denial else self._ranked(read)
         if not claim.marks:
             return self._added(claim, read, ranked)
         shown: set[int] = set()
@@ -203,11 +206,12 @@ class Citing:
             each.found_in(passage.stems) >= NAME_FOUND * each.weight for each in names
         )
 
-    def _is_unfound(self, claim: _Claim, found: Sequence[Citation]) -> bool:
+    def _is_unfound(self, read: _Read, found: Sequence[Citation]) -> bool:
         """A mark was there for nothing; or none, and a number or a name that no passage has."""
+        if read.is_denial:
+            return False
         if found:
             return not any(each.is_shown for each in found)
-        read = self._read(claim.text)
         is_exact = bool(read.exact.numbers or read.exact.names)
         return is_exact and not any(self._has_exact(each, read) for each in self._passages)
 
@@ -252,7 +256,12 @@ class Citing:
             if not each.term.word.isdigit() and each.term.word not in STOP_WORDS
         ]
         words = {each.term.word for each in weighed}
-        return _Read(weighed, Exact(exact.numbers, names), bool(words) and words <= YES_OR_NO)
+        return _Read(
+            weighed=weighed,
+            exact=Exact(exact.numbers, names),
+            is_yes_or_no=bool(words) and words <= YES_OR_NO,
+            is_denial=denies(text),
+        )
 
 
 def _share(weighed: Sequence[Weighed], stems: frozenset[str]) -> float:
