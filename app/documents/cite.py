@@ -208,7 +208,7 @@ class Citing:
 
     def _is_unfound(self, read: _Read, found: Sequence[Citation]) -> bool:
         """A mark was there for nothing; or none, and a number or a name that no passage has."""
-        if read.is_denial:
+        if read.is_denial or not read.says_something:
             return False
         if found:
             return not any(each.is_shown for each in found)
