@@ -27,6 +27,8 @@ DEBIAN_SYSTEMS = {"amd64": "linux-x86_64"}
 
 def write_latest(folder: Path, version: str, day: date) -> Path:
     """Raises BuildError where the folder has no archive of this version."""
+    if not folder.is_dir():
+        raise BuildError(f"{folder} is no folder: name the one with the archives.")
     found = [
         (number, file, system)
         for file in sorted(folder.iterdir())

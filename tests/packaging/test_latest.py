@@ -57,3 +57,5 @@ def test_a_folder_without_archives_is_refused(tmp_path: Path) -> None:
     (tmp_path / OTHERS[0]).write_bytes(b"x")
     with pytest.raises(BuildError, match="has no archive of version 0.2.0: make one first"):
         write_latest(tmp_path, "0.2.0", DAY)
+    with pytest.raises(BuildError, match="is no folder: name the one"):
+        write_latest(tmp_path / "elsewhere", "0.2.0", DAY)

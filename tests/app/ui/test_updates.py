@@ -63,6 +63,7 @@ async def test_it_says_what_the_command_says(
     await tab.page.get_by_role("button", name="Check for updates").click()
     shown = tab.page.locator("#machine_newest")
     await expect(shown).to_contain_text(SUM)
+    await expect(shown).to_have_role("status")
     said = (await services.updates.look()).sentence()
     assert (await shown.inner_text()).strip() == said
 
