@@ -269,6 +269,10 @@ class Page:
             done = begun.success(do, None, sheet.content, **ACTING)
             done.failure(sheet.say_nothing, None, sheet.doing, **ACTING)
 
+        asking = sheet.updates.click(sheet.say_asking, None, sheet.newest, **ACTING)
+        asked = asking.success(sheet.ask_for_updates, None, sheet.newest, **ACTING)
+        asked.failure(sheet.say_nothing, None, sheet.newest, **ACTING)
+
     def _serves_the_card(self, opened: Any) -> None:
         """What an NVIDIA card needs: asked about, installed, removed."""
         card = self.this_machine.card
