@@ -7,8 +7,10 @@ Nothing here is needed to be kept: all of it can be made again from the files.
 """
 
 import asyncio
+import logging
+import os
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -47,17 +49,24 @@ from app.documents.scan import (
     compare,
     is_ignored,
     is_lost,
+    is_own,
     is_under,
     look,
     sha256_of,
 )
 from app.documents.search import Found, Search
 from app.history.database import Database
-from engine.errors import UsageError
+from engine.errors import InglenookError, UsageError
 
 TRIED_AGAIN = (FileState.FAILED, FileState.DAMAGED, FileState.UNSUPPORTED, FileState.TOO_LARGE)
 """What a person may ask to be read once more."""
+ASKED_FOR = (*TRIED_AGAIN, FileState.INDEXED, FileState.NO_TEXT, FileState.EMPTY)
+"""And of a single file that is named: its size and its time may be those of before."""
 NUM_HITS = 8
+TRY_AGAIN_S = 60.0
+"""Until a library that cannot be prepared is tried again."""
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,11 +82,15 @@ class Status:
 
 class Library:
     """Owned by the event loop. Opening makes the file at `path`, or raises what is wrong with it;
-    `prepare` is the first thing to call."""
+    `prepare` is the first thing to call.
 
-    def __init__(self, path: Path, reader: Reader) -> None:
+    `own` are the folders of Inglenook itself, which are never read.
+    """
+
+    def __init__(self, path: Path, reader: Reader, own: Sequence[Path] = ()) -> None:
         self._store = Database(path, LIBRARY)
         self._finder = Database(path, LIBRARY, is_reader=True)
+        self._own = tuple(os.path.realpath(each) for each in own)
         self._search = Search()
         self._looking = asyncio.Lock()
         self._intake = Intake(self._store, reader)
@@ -100,7 +113,14 @@ class Library:
         from app.documents.watch import Watch
 
         async def prepare_and_watch() -> None:
-            await self.prepare()
+            while True:
+                try:
+                    await self.prepare()
+                    break
+                except InglenookError as error:
+                    # Such as a full disk.
+                    logger.warning("the library is tried again in a minute: %s", error)
+                await asyncio.sleep(TRY_AGAIN_S)
             await Watch(self).run()
 
         if self._following is None:
@@ -115,11 +135,17 @@ class Library:
     ) -> None:
         """Take a folder or a file in, and look at it now; it is read in the background.
 
-        What is in the library is looked at again, and what failed is tried again. `password` opens
+        What is in the library is looked at again, and what failed is tried again; a file that is
+        named is read again where its bytes have changed, whatever its time says. `password` opens
         those of its files that need one. Raises UsageError.
         """
         place = str(path)
-        sight = await asyncio.to_thread(look, path)
+        if await asyncio.to_thread(self.is_own, path):
+            raise UsageError(
+                f"{path} belongs to Inglenook itself, and keys and chats lie there: add a folder of"
+                " your own files."
+            )
+        sight = await asyncio.to_thread(look, path, self._own)
         if sight is None:
             raise UsageError(f"There is no file and no folder at {path}, or it cannot be opened.")
         is_folder = path.is_dir()
@@ -134,12 +160,19 @@ class Library:
                 self._tell_roots()
             if collection:
                 await self._store.run(lambda tables: collect(tables, collection, place))
-            await self._look_at(root, is_asked=True)
-            states = TRIED_AGAIN if tries_again else ()
             if password:
+                # What is new may be read while the rest is still looked at.
                 self._intake.note_password(place, password)
+            await self._look_at(root, is_asked=True)
+            states: tuple[FileState, ...] = ()
+            if tries_again:
+                states = TRIED_AGAIN if is_folder else ASKED_FOR
+            if password:
                 states = (*states, FileState.NEEDS_PASSWORD)
             await self._store.run(lambda tables: wait_again(tables, place, states))
+            if password:
+                # What was read meanwhile may have come to its end, and forgotten it.
+                self._intake.note_password(place, password)
         self._intake.wake()
 
     async def remove(self, path: Path, *, collection: str = "") -> int:
@@ -180,6 +213,10 @@ class Library:
                 if place is None or is_under(str(place), root.path):
                     await self._look_at(root)
         self._intake.wake()
+
+    def is_own(self, path: Path) -> bool:
+        """Whether it belongs to Inglenook itself. Asks the disk where links lead."""
+        return is_own(path, self._own)
 
     async def roots(self) -> list[Root]:
         return await self._finder.run(roots)
@@ -243,7 +280,7 @@ class Library:
 
     async def _look_at(self, root: Root, *, is_asked: bool = False) -> None:
         """`is_asked`: a person says that it is right as it is, so an emptied folder is empty."""
-        sight = await asyncio.to_thread(look, Path(root.path))
+        sight = await asyncio.to_thread(look, Path(root.path), self._own)
         known = await self._store.run(lambda tables: known_files(tables, root.root_id))
         if sight is None or not is_asked and is_lost(sight, root.identity, len(known)):
             if root.is_there:
