@@ -11,8 +11,8 @@ from app.documents.document import Facts, FileState, Heading, Page, Unreadable
 class FakeReader:
     """Pages are divided by form feeds; a line that begins with "# " is a heading.
 
-    A file that begins with DAMAGED, UNSUPPORTED or LOCKED:password is what it says. `gate` stops
-    it before every page until it is set, `lock` where a password is missing; each page takes
+    A file that begins with DAMAGED, UNSUPPORTED, FAILED or LOCKED:password is what it says. `gate`
+    stops it before every page until it is set, `lock` where a password is missing; each page takes
     `page_s`.
     """
 
@@ -39,6 +39,8 @@ class FakeReader:
             raise Unreadable(FileState.DAMAGED, "It is damaged: bring it again.")
         if text.startswith("UNSUPPORTED"):
             raise Unreadable(FileState.UNSUPPORTED, "This kind of file is not read.")
+        if text.startswith("FAILED"):
+            raise Unreadable(FileState.FAILED, "It could not be read.")
         if text.startswith("LOCKED:"):
             first, _, text = text.partition("\n")
             if first.removeprefix("LOCKED:") != password:

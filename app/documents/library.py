@@ -7,16 +7,17 @@ Nothing here is needed to be kept: all of it can be made again from the files.
 """
 
 import asyncio
-import logging
 import os
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from sqlite_utils import Database as Tables
 
+from app.documents.cleaning import visible
 from app.documents.collections import (
     collect,
     collections,
@@ -56,17 +57,16 @@ from app.documents.scan import (
 )
 from app.documents.search import Found, Search
 from app.history.database import Database
-from engine.errors import InglenookError, UsageError
+from engine.errors import UsageError
+
+if TYPE_CHECKING:
+    from app.documents.watch import Watch
 
 TRIED_AGAIN = (FileState.FAILED, FileState.DAMAGED, FileState.UNSUPPORTED, FileState.TOO_LARGE)
 """What a person may ask to be read once more."""
 ASKED_FOR = (*TRIED_AGAIN, FileState.INDEXED, FileState.NO_TEXT, FileState.EMPTY)
 """And of a single file that is named: its size and its time may be those of before."""
 NUM_HITS = 8
-TRY_AGAIN_S = 60.0
-"""Until a library that cannot be prepared is tried again."""
-
-logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +96,7 @@ class Library:
         self._intake = Intake(self._store, reader)
         self._roots_moved = asyncio.Event()
         self._following: asyncio.Task[None] | None = None
+        self._watch: Watch | None = None
 
     async def prepare(self) -> None:
         """Take what an older version has left to what this one wants, and go on with what waits."""
@@ -112,19 +113,14 @@ class Library:
         # It brings a native library, which commands should not wait for.
         from app.documents.watch import Watch
 
-        async def prepare_and_watch() -> None:
-            while True:
-                try:
-                    await self.prepare()
-                    break
-                except InglenookError as error:
-                    # Such as a full disk.
-                    logger.warning("the library is tried again in a minute: %s", error)
-                await asyncio.sleep(TRY_AGAIN_S)
-            await Watch(self).run()
+        if self._watch is None:
+            self._watch = Watch(self)
+            self._following = asyncio.create_task(self._watch.run())
 
-        if self._following is None:
-            self._following = asyncio.create_task(prepare_and_watch())
+    @property
+    def notice(self) -> str:
+        """What is not noticed at once while the library is followed, or empty."""
+        return "" if self._watch is None else self._watch.notice
 
     @property
     def at_work(self) -> AtWork | None:
@@ -142,15 +138,17 @@ class Library:
         place = str(path)
         if await asyncio.to_thread(self.is_own, path):
             raise UsageError(
-                f"{path} belongs to Inglenook itself, and keys and chats lie there: add a folder of"
-                " your own files."
+                f"{visible(place)} belongs to Inglenook itself, and keys and chats lie there: add a"
+                " folder of your own files."
             )
         sight = await asyncio.to_thread(look, path, self._own)
         if sight is None:
-            raise UsageError(f"There is no file and no folder at {path}, or it cannot be opened.")
+            raise UsageError(
+                f"There is no file and no folder at {visible(place)}, or it cannot be opened."
+            )
         is_folder = path.is_dir()
         if not is_folder and not sight.files:
-            raise UsageError(f"{path} is neither a folder nor a file that can be read.")
+            raise UsageError(f"{visible(place)} is neither a folder nor a file that can be read.")
         async with self._looking:
             root = _root_of(await self._store.run(roots), place)
             if root is None:
@@ -181,7 +179,7 @@ class Library:
         place = str(path)
         if collection:
             if not await self._store.run(lambda tables: take_out(tables, collection, place)):
-                raise UsageError(f"{path} is not in the collection {collection!r}.")
+                raise UsageError(f"{visible(place)} is not in the collection {collection!r}.")
             return 0
         async with self._looking:
             there = await self._store.run(roots)
@@ -189,10 +187,12 @@ class Library:
             if root is None:
                 outer = _root_of(there, place)
                 if outer is None:
-                    raise UsageError(f"{path} is not in the library: `docs list` names what is.")
+                    raise UsageError(
+                        f"{visible(place)} is not in the library: `docs list` names what is."
+                    )
                 raise UsageError(
-                    f"{path} lies in {outer.path}, which is in the library as a whole: remove that"
-                    " folder, or move the file out of it."
+                    f"{visible(place)} lies in {visible(outer.path)}, which is in the library as a"
+                    " whole: remove that folder, or move the file out of it."
                 )
 
             def leave(tables: Tables) -> int:

@@ -18,6 +18,8 @@ from app.documents.rows import Root
 from app.documents.scan import is_ignored, is_under
 from engine.errors import InglenookError
 
+TRY_AGAIN_S = 60.0
+"""Until a library that could not be prepared, as on a full disk, is tried again."""
 LOOK_S = 15 * 60.0
 QUIET_MS = 2_000
 """So long nothing must happen before it is looked."""
@@ -30,6 +32,8 @@ logger = logging.getLogger(__name__)
 
 class Followed(Protocol):
     """The library, as it is watched."""
+
+    async def prepare(self) -> None: ...
 
     async def look(self, place: Path | None = None) -> None: ...
 
@@ -53,6 +57,8 @@ class Watch:
 
     async def run(self) -> None:
         """Until it is cancelled."""
+        while not await self._is_prepared():
+            await asyncio.sleep(TRY_AGAIN_S)
         while True:
             moved = self._library.roots_moved()
             roots = await self._look_at_all()
@@ -69,6 +75,14 @@ class Watch:
             finally:
                 stop.set()
                 await following
+
+    async def _is_prepared(self) -> bool:
+        try:
+            await self._library.prepare()
+        except InglenookError as error:
+            logger.warning("the library is not ready, and is tried again soon: %s", error)
+            return False
+        return True
 
     async def _look_at_all(self) -> list[Root]:
         try:

@@ -319,7 +319,7 @@ async def test_a_library_that_cannot_be_prepared_is_tried_again(
         await prepare()
 
     monkeypatch.setattr(library, "prepare", failing)
-    monkeypatch.setattr("app.documents.library.TRY_AGAIN_S", 0.01)
+    monkeypatch.setattr("app.documents.watch.TRY_AGAIN_S", 0.01)
     library.follow()
     while await paths(library, "Rhine") != ["b.txt"]:
         await asyncio.sleep(0.01)
@@ -488,13 +488,16 @@ async def test_what_an_older_version_has_read_is_read_again(
 ) -> None:
     write(folder / "a.txt", "The river Inn.")
     write(folder / "b.txt", "LOCKED:x\nThe river Rhine.")
+    write(folder / "c.bin", "UNSUPPORTED")
+    write(folder / "d.txt", "FAILED")
+    write(folder / "e.txt", "DAMAGED")
     first = Library(room / "documents.sqlite3", FakeReader())
     await first.add(folder, password="x")
     await first.settled()
     await first.close()
     for module in ("intake", "library"):
         monkeypatch.setattr(f"app.documents.{module}.READER_VERSION", 2)
-    for expected in (2, 0):
+    for expected in (4, 0):
         reader = FakeReader()
         again = Library(room / "documents.sqlite3", reader)
         await again.prepare()
