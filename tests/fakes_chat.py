@@ -28,6 +28,7 @@ from app.models.starter import starter_model
 from app.paths import Paths
 from app.presets.store import Presets
 from app.settings import Settings
+from app.updates.updates import Updates
 from engine.adapter import Adapter
 from engine.errors import PromptTooLong, UsageError
 from engine.media import MediaKind
@@ -255,6 +256,7 @@ class FakeServices:
         self.paths.create()
         self.library = ModelLibrary(self.paths, lambda: self.settings)
         self.cuda = FakeCuda(self.paths)
+        self.updates = Updates(self.library.connections, lambda: "")
         self.pending = Pending()
         self.senses = TEXT_ALONE
         self.used: list[Path] = []

@@ -7,15 +7,18 @@ Nothing here is needed to be kept: all of it can be made again from the files.
 """
 
 import asyncio
+import os
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from sqlite_utils import Database as Tables
 
 from app.documents.cite import Checked
+from app.documents.cleaning import visible
 from app.documents.collections import (
     collect,
     collections,
@@ -51,6 +54,7 @@ from app.documents.scan import (
     compare,
     is_ignored,
     is_lost,
+    is_own,
     is_under,
     look,
     sha256_of,
@@ -60,8 +64,13 @@ from app.documents.search import Found, Search
 from app.history.database import Database
 from engine.errors import UsageError
 
+if TYPE_CHECKING:
+    from app.documents.watch import Watch
+
 TRIED_AGAIN = (FileState.FAILED, FileState.DAMAGED, FileState.UNSUPPORTED, FileState.TOO_LARGE)
 """What a person may ask to be read once more."""
+ASKED_FOR = (*TRIED_AGAIN, FileState.INDEXED, FileState.NO_TEXT, FileState.EMPTY)
+"""And of a single file that is named: its size and its time may be those of before."""
 NUM_HITS = 8
 
 
@@ -86,16 +95,21 @@ class Status:
 
 class Library:
     """Owned by the event loop. Opening makes the file at `path`, or raises what is wrong with it;
-    `prepare` is the first thing to call."""
+    `prepare` is the first thing to call.
 
-    def __init__(self, path: Path, reader: Reader) -> None:
+    `own` are the folders of Inglenook itself, which are never read.
+    """
+
+    def __init__(self, path: Path, reader: Reader, own: Sequence[Path] = ()) -> None:
         self._store = Database(path, LIBRARY)
         self._finder = Database(path, LIBRARY, is_reader=True)
+        self._own = tuple(os.path.realpath(each) for each in own)
         self._search = Search()
         self._looking = asyncio.Lock()
         self._intake = Intake(self._store, reader)
         self._roots_moved = asyncio.Event()
         self._following: asyncio.Task[None] | None = None
+        self._watch: Watch | None = None
 
     async def prepare(self) -> None:
         """Take what an older version has left to what this one wants, and go on with what waits."""
@@ -112,12 +126,14 @@ class Library:
         # It brings a native library, which commands should not wait for.
         from app.documents.watch import Watch
 
-        async def prepare_and_watch() -> None:
-            await self.prepare()
-            await Watch(self).run()
+        if self._watch is None:
+            self._watch = Watch(self)
+            self._following = asyncio.create_task(self._watch.run())
 
-        if self._following is None:
-            self._following = asyncio.create_task(prepare_and_watch())
+    @property
+    def notice(self) -> str:
+        """What is not noticed at once while the library is followed, or empty."""
+        return "" if self._watch is None else self._watch.notice
 
     @property
     def at_work(self) -> AtWork | None:
@@ -128,16 +144,24 @@ class Library:
     ) -> None:
         """Take a folder or a file in, and look at it now; it is read in the background.
 
-        What is in the library is looked at again, and what failed is tried again. `password` opens
+        What is in the library is looked at again, and what failed is tried again; a file that is
+        named is read again where its bytes have changed, whatever its time says. `password` opens
         those of its files that need one. Raises UsageError.
         """
         place = str(path)
-        sight = await asyncio.to_thread(look, path)
+        if await asyncio.to_thread(self.is_own, path):
+            raise UsageError(
+                f"{visible(place)} belongs to Inglenook itself, and keys and chats lie there: add a"
+                " folder of your own files."
+            )
+        sight = await asyncio.to_thread(look, path, self._own)
         if sight is None:
-            raise UsageError(f"There is no file and no folder at {path}, or it cannot be opened.")
+            raise UsageError(
+                f"There is no file and no folder at {visible(place)}, or it cannot be opened."
+            )
         is_folder = path.is_dir()
         if not is_folder and not sight.files:
-            raise UsageError(f"{path} is neither a folder nor a file that can be read.")
+            raise UsageError(f"{visible(place)} is neither a folder nor a file that can be read.")
         async with self._looking:
             root = _root_of(await self._store.run(roots), place)
             if root is None:
@@ -147,12 +171,19 @@ class Library:
                 self._tell_roots()
             if collection:
                 await self._store.run(lambda tables: collect(tables, collection, place))
-            await self._look_at(root, is_asked=True)
-            states = TRIED_AGAIN if tries_again else ()
             if password:
+                # What is new may be read while the rest is still looked at.
                 self._intake.note_password(place, password)
+            await self._look_at(root, is_asked=True)
+            states: tuple[FileState, ...] = ()
+            if tries_again:
+                states = TRIED_AGAIN if is_folder else ASKED_FOR
+            if password:
                 states = (*states, FileState.NEEDS_PASSWORD)
             await self._store.run(lambda tables: wait_again(tables, place, states))
+            if password:
+                # What was read meanwhile may have come to its end, and forgotten it.
+                self._intake.note_password(place, password)
         self._intake.wake()
 
     async def remove(self, path: Path, *, collection: str = "") -> int:
@@ -161,7 +192,7 @@ class Library:
         place = str(path)
         if collection:
             if not await self._store.run(lambda tables: take_out(tables, collection, place)):
-                raise UsageError(f"{path} is not in the collection {collection!r}.")
+                raise UsageError(f"{visible(place)} is not in the collection {collection!r}.")
             return 0
         async with self._looking:
             there = await self._store.run(roots)
@@ -169,10 +200,12 @@ class Library:
             if root is None:
                 outer = _root_of(there, place)
                 if outer is None:
-                    raise UsageError(f"{path} is not in the library: `docs list` names what is.")
+                    raise UsageError(
+                        f"{visible(place)} is not in the library: `docs list` names what is."
+                    )
                 raise UsageError(
-                    f"{path} lies in {outer.path}, which is in the library as a whole: remove that"
-                    " folder, or move the file out of it."
+                    f"{visible(place)} lies in {visible(outer.path)}, which is in the library as a"
+                    " whole: remove that folder, or move the file out of it."
                 )
 
             def leave(tables: Tables) -> int:
@@ -193,6 +226,10 @@ class Library:
                 if place is None or is_under(str(place), root.path):
                     await self._look_at(root)
         self._intake.wake()
+
+    def is_own(self, path: Path) -> bool:
+        """Whether it belongs to Inglenook itself. Asks the disk where links lead."""
+        return is_own(path, self._own)
 
     async def roots(self) -> list[Root]:
         return await self._finder.run(roots)
@@ -277,7 +314,7 @@ class Library:
 
     async def _look_at(self, root: Root, *, is_asked: bool = False) -> None:
         """`is_asked`: a person says that it is right as it is, so an emptied folder is empty."""
-        sight = await asyncio.to_thread(look, Path(root.path))
+        sight = await asyncio.to_thread(look, Path(root.path), self._own)
         known = await self._store.run(lambda tables: known_files(tables, root.root_id))
         if sight is None or not is_asked and is_lost(sight, root.identity, len(known)):
             if root.is_there:

@@ -13,6 +13,7 @@ import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from app.documents.cleaning import clean
 from app.documents.quotation import Quotation
 from app.documents.sentences import sentences
 
@@ -113,7 +114,7 @@ def _beginning(
 
 
 def _name(quotation: Quotation) -> str:
-    return SIGNS.sub(" ", quotation.name).strip()[:LONGEST_NAME] or "file"
+    return SIGNS.sub(" ", clean(quotation.name)).strip()[:LONGEST_NAME] or "file"
 
 
 def _place(quotation: Quotation) -> str:

@@ -8,6 +8,7 @@ whenever something went wrong.
 import asyncio
 import hashlib
 import os
+import sys
 import time
 from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -16,7 +17,7 @@ from io import FileIO
 from pathlib import Path
 from typing import Any, TypeVar
 
-from app.documents.child import MOST_BYTES, OUT_OF_MEMORY
+from app.documents.child import MOST_BYTES, MOST_SECONDS, OUT_OF_MEMORY
 from app.documents.document import Facts, FileState, Heading, Page, PageFlag, Unreadable
 from app.documents.process import ParserProcess
 from app.documents.sniff import open_regular
@@ -181,7 +182,18 @@ class _OpenFile:
         return self._seen.st_size
 
     def pieces(self) -> Iterator[bytes]:
-        """As many bytes as it had, whatever happens to it meanwhile."""
+        """As many bytes as it had, whatever happens to it meanwhile. Raises Unreadable."""
+        try:
+            yield from self._pieces()
+        except OSError as error:
+            # A disk that breaks says nothing of the process that gets the file.
+            raise Unreadable(
+                FileState.FAILED,
+                f"{self._name} cannot be read to its end ({error.strerror or error}): copy it again"
+                " from where it came from.",
+            ) from error
+
+    def _pieces(self) -> Iterator[bytes]:
         left = self._seen.st_size
         while left:
             piece = self._file.read(min(PIECE_BYTES, left))
@@ -220,10 +232,19 @@ class _Watch:
         self._name = name
         self._start = process.processor_seconds()
         self._num_pages = 0
+        self._num_received = 0
         self.waited_s = 0.0
 
     def note(self, part: Page | Facts) -> None:
-        known = part.number if isinstance(part, Page) else part.num_pages
+        """Raises Unreadable for pages that do not come one after the other."""
+        if isinstance(part, Page):
+            self._num_received += 1
+            if part.number != self._num_received:
+                raise _nonsense(self._name)
+            known = part.number
+        else:
+            # Some numbers are too large for seconds.
+            known = min(part.num_pages, sys.maxsize)
         self._num_pages = max(self._num_pages, known)
 
     def over(self) -> Unreadable | None:
@@ -234,7 +255,8 @@ class _Watch:
                 FileState.FAILED,
                 f"{name} takes more than {limits.memory_bytes / 1e9:.1f} GB of memory to read.",
             )
-        allowed = limits.seconds + limits.seconds_a_page * self._num_pages
+        # How many pages there are is what the process says.
+        allowed = min(limits.seconds + limits.seconds_a_page * self._num_pages, MOST_SECONDS)
         used = self._process.processor_seconds() - self._start
         if used > allowed or self.waited_s > allowed * limits.clock_factor:
             taken = max(used, self.waited_s)
@@ -250,6 +272,13 @@ def _not_started(name: str, why: str) -> Unreadable:
     return Unreadable(
         FileState.FAILED,
         f"{name} was not read, because the process for it cannot be started ({why}).",
+    )
+
+
+def _nonsense(name: str) -> Unreadable:
+    """Of a process that said what it should not."""
+    return Unreadable(
+        FileState.FAILED, f"{name} made the process that reads files say what makes no sense."
     )
 
 
@@ -269,10 +298,8 @@ def _understood(said: dict[str, Any], name: str) -> Iterator[Page | Facts | Unre
                 title=str(facts["title"]),
                 notice=str(facts["notice"]),
             )
-    except (ValueError, KeyError, TypeError) as error:
-        raise Unreadable(
-            FileState.FAILED, f"{name} made the process that reads files say what makes no sense."
-        ) from error
+    except (ValueError, KeyError, TypeError, OverflowError) as error:
+        raise _nonsense(name) from error
 
 
 def _page(given: dict[str, Any]) -> Page:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from app.cuda.installation import Installation
     from app.documents.answering import Whereabouts
     from app.models.library import ModelLibrary
+    from app.updates.updates import Updates
 
 
 class Answer(Protocol):
@@ -159,6 +160,8 @@ class Services(Protocol):
     def cuda(self) -> "Installation": ...
     @property
     def library(self) -> "ModelLibrary": ...
+    @property
+    def updates(self) -> "Updates": ...
     async def check_readable(self, kind: MediaKind) -> None: ...
     async def reload_model(self) -> None: ...
     @property
