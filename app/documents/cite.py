@@ -30,14 +30,14 @@ from app.documents.words import Script, fold
 MARK = re.compile(r"\[(\d{1,4})\]")
 WORD = re.compile(r"\w+")
 END_MARKS = re.compile(r"[.!?…。！？؟۔।॥]+[\"'”’»)\]」』）]*\Z")
-# With these, of answers with a wrong mark that are known to be right (XQuAD, about 100 in each of six
-# languages) 98 to 100 of 100 get their mark, on the right passage but for 0 to 1 of 100 (zh: 4);
-# answers to other questions keep a mark in 0 to 3 of 100 (ru: 6).
+# With these, right answers with a wrong mark (XQuAD; about 100 each of en, de, es, ru, ar, 52 of zh)
+# get a mark in 98 to 100 of 100, on the right passage but for 0 to 1 of 100 (zh: 4); answers to
+# other questions keep one in 0 to 3 of 100 (ru: 6).
 ENOUGH = 0.55
 """So much of a claim's weight must stand in a passage that the model named."""
 CLEARLY = 0.7
-"""So much where the model named none. Of 38 answers of SmolLM2 that had none, 20 got marks and 19 of
-these named the right page; with 0.6 it was 25 of 27, with 0.8 14 of 15."""
+"""So much where the model named none. Of 38 answers of SmolLM2, hardly one of which had a mark, 20
+got one and 19 of these name the right page; with 0.6 it was 25 of 27, with 0.8 14 of 15."""
 BETTER = 0.25
 """By so much another passage must fit better to be named instead."""
 QUESTION_SHARE = 0.5
