@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,9 @@ from app.chat.message import Message, MessageState, Role
 from app.chat.prospect import Likely, Prospect, Step
 from app.chat.senses import TEXT_ALONE
 from app.chat.sight import Beginning, Sight
+from app.documents.library import Library
+from app.documents.reading import Reader
+from app.documents.received import Received
 from app.history.conversations import Conversations
 from app.history.database import Database
 from app.launch.start_facts import StartFacts
@@ -217,6 +221,7 @@ class FakeServices:
         self.paths = Paths.from_environment({"INGLENOOK_HOME": str(folder)})
         self.paths.create()
         self.library = ModelLibrary(self.paths, lambda: self.settings)
+        self.received = Received(self.paths.received)
         self.cuda = FakeCuda(self.paths)
         self.pending = Pending()
         self.senses = TEXT_ALONE
@@ -231,6 +236,11 @@ class FakeServices:
         self.model_notice = ""
         self.url = "http://127.0.0.1:7341"
         self.api_key = "ink-made-for-tests"
+
+    @cached_property
+    def documents(self) -> Library:
+        """With real reading, since only few tests ask for it."""
+        return Library(self.paths.documents, Reader())
 
     async def _model(self) -> ChatModel:
         return self.chat_model

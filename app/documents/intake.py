@@ -12,12 +12,14 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import dataclass
 from pathlib import Path
+from time import monotonic
 from typing import Protocol
 
 from sqlite_utils import Database as Tables
 
 from app.documents.contents import put_document
 from app.documents.document import Facts, FileState, Page, Unreadable
+from app.documents.pace import note_pace
 from app.documents.rows import (
     Waiting,
     has_file,
@@ -54,11 +56,12 @@ class Reader(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class AtWork:
-    """What is being read now. `num_pages` 0: not known yet."""
+    """What is being read now, and for how many seconds so far. `num_pages` 0: not known yet."""
 
     path: str
     num_read: int = 0
     num_pages: int = 0
+    seconds: float = 0.0
 
 
 class Intake:
@@ -73,6 +76,8 @@ class Intake:
         self._passwords: dict[str, str] = {}
         self._work: asyncio.Task[None] | None = None
         self._is_woken = False
+        self._going = asyncio.Event()
+        self._going.set()
         self.at_work: AtWork | None = None
 
     def wake(self) -> None:
@@ -81,6 +86,17 @@ class Intake:
         if self._work is None or self._work.done():
             self._work = asyncio.create_task(self._run())
             self._work.add_done_callback(_note_end)
+
+    @property
+    def is_paused(self) -> bool:
+        return not self._going.is_set()
+
+    def pause(self) -> None:
+        """Wait with the next page, until `go_on`; what was read of a file so far is held."""
+        self._going.clear()
+
+    def go_on(self) -> None:
+        self._going.set()
 
     def note_password(self, place: str, password: str) -> None:
         self._passwords[place] = password
@@ -108,6 +124,7 @@ class Intake:
             while self._is_woken:
                 self._is_woken = False
                 while (waiting := await self._store.run(next_waiting)) is not None:
+                    await self._going.wait()
                     await self._take(waiting)
             self._passwords.clear()
         finally:
@@ -135,7 +152,7 @@ class Intake:
         ):
             return True
         try:
-            facts, pages = await self._read(waiting)
+            facts, pages, seconds = await self._read(waiting)
         except Unreadable as error:
             state, message = error.state, str(error)
             if not await _is_still(waiting.path, stamp):
@@ -154,28 +171,36 @@ class Intake:
             return True
         if facts.sha256 != sha256 or not await _is_still(waiting.path, stamp):
             return False
-        await self._store.run(
-            lambda tables: _keep(tables, waiting.file_id, stamp, sha256, facts, pages)
-        )
+
+        def keep(tables: Tables) -> None:
+            _keep(tables, waiting.file_id, stamp, sha256, facts, pages)
+            note_pace(tables, num_pages=len(pages), num_bytes=stamp.size, seconds=seconds)
+
+        await self._store.run(keep)
         return True
 
-    async def _read(self, waiting: Waiting) -> tuple[Facts, list[Page]]:
+    async def _read(self, waiting: Waiting) -> tuple[Facts, list[Page], float]:
+        """What it holds, and how many seconds that took."""
         path = Path(waiting.path)
         root = None if waiting.folder is None else Path(waiting.folder)
         password = self._password(waiting.path)
         pages: list[Page] = []
         facts: Facts | None = None
+        seconds, since = 0.0, monotonic()
         async with aclosing(self._reader.read(path, password=password, root=root)) as parts:
             async for part in parts:
+                seconds += monotonic() - since
                 if isinstance(part, Facts):
                     facts = part
                 else:
                     pages.append(part)
                 known = 0 if facts is None else facts.num_pages
-                self.at_work = AtWork(waiting.path, len(pages), known)
+                self.at_work = AtWork(waiting.path, len(pages), known, seconds)
+                await self._going.wait()
+                since = monotonic()
         if facts is None:
             raise Unreadable(FileState.FAILED, "Reading it ended without a result: try again.")
-        return facts, pages
+        return facts, pages, seconds
 
     async def _miss(self, waiting: Waiting, error: OSError) -> None:
         """Where its whole folder is away nothing is said of the file: it waits for its return."""

@@ -8,10 +8,11 @@ Nothing here is needed to be kept: all of it can be made again from the files.
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from sqlite_utils import Database as Tables
 
@@ -26,6 +27,10 @@ from app.documents.contents import make_index_if_old, merge_index
 from app.documents.document import FileState
 from app.documents.holding import LIBRARY
 from app.documents.intake import READER_VERSION, AtWork, Intake, Reader
+from app.documents.overview import read_again
+from app.documents.page_picture import PagePicture
+from app.documents.page_view import PageView, Stretch, page_view
+from app.documents.pictures import Drawer, Pictures
 from app.documents.rows import (
     LibraryFile,
     Root,
@@ -58,6 +63,7 @@ from engine.errors import UsageError
 TRIED_AGAIN = (FileState.FAILED, FileState.DAMAGED, FileState.UNSUPPORTED, FileState.TOO_LARGE)
 """What a person may ask to be read once more."""
 NUM_HITS = 8
+Answer = TypeVar("Answer")
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,12 +81,13 @@ class Library:
     """Owned by the event loop. Opening makes the file at `path`, or raises what is wrong with it;
     `prepare` is the first thing to call."""
 
-    def __init__(self, path: Path, reader: Reader) -> None:
+    def __init__(self, path: Path, reader: Reader, drawer: Drawer | None = None) -> None:
         self._store = Database(path, LIBRARY)
         self._finder = Database(path, LIBRARY, is_reader=True)
         self._search = Search()
         self._looking = asyncio.Lock()
         self._intake = Intake(self._store, reader)
+        self._pictures = Pictures(drawer)
         self._roots_moved = asyncio.Event()
         self._following: asyncio.Task[None] | None = None
 
@@ -109,6 +116,17 @@ class Library:
     @property
     def at_work(self) -> AtWork | None:
         return self._intake.at_work
+
+    @property
+    def is_paused(self) -> bool:
+        return self._intake.is_paused
+
+    def pause(self) -> None:
+        """Read on only after `go_on`, or when something is added."""
+        self._intake.pause()
+
+    def go_on(self) -> None:
+        self._intake.go_on()
 
     async def add(
         self, path: Path, *, collection: str = "", password: str = "", tries_again: bool = True
@@ -140,6 +158,7 @@ class Library:
                 self._intake.note_password(place, password)
                 states = (*states, FileState.NEEDS_PASSWORD)
             await self._store.run(lambda tables: wait_again(tables, place, states))
+        self._intake.go_on()
         self._intake.wake()
 
     async def remove(self, path: Path, *, collection: str = "") -> int:
@@ -180,6 +199,28 @@ class Library:
                 if place is None or is_under(str(place), root.path):
                     await self._look_at(root)
         self._intake.wake()
+
+    async def read_again(self, place: Path) -> None:
+        """Read all that lies there once more, in the background."""
+        await self._store.run(lambda tables: read_again(tables, str(place)))
+        self._intake.go_on()
+        self._intake.wake()
+
+    async def collect(self, name: str, place: Path) -> None:
+        """Put a place of the library into a collection, which is made where there is none."""
+        await self._store.run(lambda tables: collect(tables, name, str(place)))
+
+    async def ask(self, work: Callable[[Tables], Answer]) -> Answer:
+        """What the tables say, without waiting for a file that is read."""
+        return await self._finder.run(work)
+
+    async def page(self, document_id: int, number: int, stretch: Stretch | None = None) -> PageView:
+        """Raises UsageError for what is not there."""
+        return await self.ask(lambda tables: page_view(tables, document_id, number, stretch))
+
+    async def picture(self, view: PageView, password: str = "") -> PagePicture:
+        """How that page looks, with what is meant of it boxed. Raises Unreadable."""
+        return await self._pictures.of(view, password)
 
     async def roots(self) -> list[Root]:
         return await self._finder.run(roots)
@@ -238,6 +279,7 @@ class Library:
             self._following.cancel()
             await asyncio.wait([self._following])
         await self._intake.close()
+        await self._pictures.close()
         await asyncio.to_thread(self._finder.close)
         await asyncio.to_thread(self._store.close)
 

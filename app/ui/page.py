@@ -35,8 +35,11 @@ SHEETS = (
     "sure",
     "versions",
     "start_note",
+    "sheet",
     "models",
     "drop",
+    "documents",
+    "passage",
     "this_machine",
 )
 """Each a style, a script, or both."""

@@ -27,6 +27,8 @@ from engine.sampling_params import SamplingParams
 
 if TYPE_CHECKING:
     from app.cuda.installation import Installation
+    from app.documents.library import Library
+    from app.documents.received import Received
     from app.models.library import ModelLibrary
 
 
@@ -148,6 +150,10 @@ class Services(Protocol):
     def cuda(self) -> "Installation": ...
     @property
     def library(self) -> "ModelLibrary": ...
+    @property
+    def documents(self) -> "Library": ...
+    @property
+    def received(self) -> "Received": ...
     async def check_readable(self, kind: MediaKind) -> None: ...
     async def reload_model(self) -> None: ...
     @property
