@@ -54,6 +54,7 @@ from engine.media import MediaKind
 
 if TYPE_CHECKING:
     from app.cuda.installation import Installation
+    from app.documents.answering import Answering
     from app.documents.library import Library
     from app.documents.received import Received
     from app.models.library import ModelLibrary
@@ -140,7 +141,16 @@ class Services:
 
     @cached_property
     def session(self) -> ChatSession:
-        return ChatSession(self.conversations, self.chat_model, lambda: self.settings)
+        return ChatSession(
+            self.conversations, self.chat_model, lambda: self.settings, lambda: self.answering
+        )
+
+    @cached_property
+    def answering(self) -> "Answering":
+        """Answers from the user's own files."""
+        from app.documents.answering import Answering
+
+        return Answering(lambda: self.documents)
 
     @cached_property
     def sights(self) -> Sights:

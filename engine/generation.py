@@ -64,9 +64,10 @@ class Generation:
         guidance = request.guidance
         self._guided = None if guidance is None else GuidedAnswer(guidance, tokenizer)
         stop = request.params.stop
+        self._is_text = guidance is None or guidance.is_text
         # A stop text may be part of what a form requires.
-        self._detokenizer = Detokenizer(tokenizer, stop if guidance is None else ())
-        self._notice = STOP_NOTICE if stop and guidance is not None else ""
+        self._detokenizer = Detokenizer(tokenizer, stop if self._is_text else ())
+        self._notice = STOP_NOTICE if stop and not self._is_text else ""
         self._guard = LoopGuard() if request.params.loop_guard else None
         self._added = perf_counter()
         self._scheduled: float | None = None
@@ -278,7 +279,7 @@ class Generation:
         if guided is not None and guided.is_terminated:
             return Ending(FinishReason.STOP, name="form")
         ending = self._ending_for_length(token_id)
-        is_cut = guided is not None and not guided.is_complete
+        is_cut = not self._is_text and guided is not None and not guided.is_complete
         if ending is not None and ending.reason is FinishReason.LENGTH and is_cut:
             remedy = MORE_TOKENS if ending.name == "max_tokens" else "."
             notice = _joined(ending.notice, INCOMPLETE_NOTICE + remedy)

@@ -11,11 +11,14 @@ from app.chat.answer_form import MadeIn
 from app.chat.chat_model import ChatModel
 from app.chat.example import Example
 from app.chat.forms import Forms
-from app.chat.message import Message, MessageState, Role
+from app.chat.message import Conversation, Message, MessageState, Role
 from app.chat.prospect import Likely, Prospect, Step
 from app.chat.senses import TEXT_ALONE
 from app.chat.sight import Beginning, Sight
+from app.documents.answering import Standing, Whereabouts
+from app.documents.grounds import Grounds
 from app.documents.library import Library
+from app.documents.quotation import Quotation
 from app.documents.reading import Reader
 from app.documents.received import Received
 from app.history.conversations import Conversations
@@ -55,12 +58,14 @@ class FakeAnswer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Script:
-    """What the fake model says. With a turnstile, each step of its reading waits there."""
+    """What the fake model says. With a turnstile, each step of its reading waits there. In a
+    conversation that asks documents it stands on `grounds`, whose citations come at its end."""
 
     pieces: Sequence[str] = ("Hello", " there", ".")
     thinking: Sequence[str] = ()
     pace_s: float = 0.02
     finish_reason: str = "stop"
+    grounds: Grounds | None = None
     turnstile: asyncio.Semaphore | None = None
 
     def growing(self) -> Iterator[tuple[str, str]]:
@@ -113,17 +118,26 @@ class FakeJobs:
             raise UsageError("This conversation is still answering: stop it first.")
         if len(text) > LONGEST_PROMPT:
             raise PromptTooLong(len(text), LONGEST_PROMPT)
-        form = (await self._conversations.get(conversation_id)).answer_form
+        conversation = await self._conversations.get(conversation_id)
         turn = await self._conversations.begin_turn(
-            conversation_id, text, form=form, attachments=attachments
+            conversation_id,
+            text,
+            form=conversation.answer_form,
+            attachments=attachments,
+            grounds=self._grounds(conversation),
         )
         return self._start(turn.answer)
 
     async def regenerate(self, conversation_id: str) -> FakeJob:
         (answered, _) = await self._conversations.messages(conversation_id, limit=2)
-        form = (await self._conversations.get(conversation_id)).answer_form
+        conversation = await self._conversations.get(conversation_id)
         return self._start(
-            await self._conversations.begin_answer(conversation_id, answered.message_id, form)
+            await self._conversations.begin_answer(
+                conversation_id,
+                answered.message_id,
+                conversation.answer_form,
+                self._grounds(conversation),
+            )
         )
 
     async def continue_from(
@@ -138,6 +152,11 @@ class FakeJobs:
             if self.script.turnstile:
                 for _ in range(3):
                     self.script.turnstile.release()
+
+    def _grounds(self, conversation: Conversation) -> Grounds | None:
+        """As they are before the answer is written."""
+        grounds = self.script.grounds
+        return None if grounds is None or conversation.documents is None else grounds.unchecked()
 
     def _start(self, empty: Message) -> FakeJob:
         job = FakeJob(FakeAnswer(message=empty, num_prompt_tokens_read=0))
@@ -164,10 +183,27 @@ class FakeJobs:
             state=MessageState.STOPPED if job.is_stopped else MessageState.DONE,
             finish_reason="abort" if job.is_stopped else script.finish_reason,
             timings=TIMINGS.as_json(),
+            grounds=message.grounds and script.grounds,
         )
         await self._conversations.finish_answer(message)
         del self._running[message.conversation_id]
         job.show(FakeAnswer(message=message))
+
+
+class FakeAnswering:
+    """Every quoted file is there, but for those with these digests."""
+
+    def __init__(self) -> None:
+        self.standings: dict[str, Standing] = {}
+
+    async def whereabouts(self, quotations: Sequence[Quotation]) -> tuple[Whereabouts, ...]:
+        return tuple(
+            Whereabouts(
+                standing := self.standings.get(each.sha256, Standing.HERE),
+                () if standing is Standing.GONE else each.paths,
+            )
+            for each in quotations
+        )
 
 
 class FakeSights:
@@ -213,6 +249,7 @@ class FakeServices:
         self.conversations = Conversations(self.database)
         self.jobs = FakeJobs(self.conversations)
         self.sights = FakeSights()
+        self.answering = FakeAnswering()
         self.chat_model = fake_chat_model(FakeEngine())
         self.grammars = folder / "grammars"
         self.forms = Forms(self.grammars, self._model)

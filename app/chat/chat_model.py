@@ -74,12 +74,13 @@ class ChatModel:
         """How much of the context these take, as far as this model can read them."""
         return self.ledger.num_media_tokens(media)
 
-    async def guidance(self, grammar: Grammar | None) -> Guidance | None:
-        """How the engine keeps the next answer to a form. Raises GrammarError."""
+    async def guidance(self, grammar: Grammar | None, *, is_text: bool = False) -> Guidance | None:
+        """How the engine keeps the next answer to a form, or to a kind of text. Raises
+        GrammarError."""
         if grammar is None:
             return None
         compiled = await self.loaded.grammars.compile(grammar)
-        return Guidance(compiled, self.template.opened_tag)
+        return Guidance(compiled, self.template.opened_tag, is_text)
 
     def skipped_thinking(self, is_thinker: bool) -> list[int]:
         """Ids that go after a prompt when there is no time to think; `is_thinker` says that this

@@ -12,6 +12,8 @@ from app.chat.example import Example
 from app.chat.message import Conversation, Message, Role
 from app.chat.turns import Turn
 from app.chat.wishes import Wishes
+from app.documents.grounds import Grounds
+from app.documents.quoting import quoted
 from engine.errors import PromptTooLong
 from engine.media import Media
 
@@ -32,6 +34,9 @@ class Draft:
     text: str | None = None
     media: tuple[Media, ...] = ()
     """What is shown with the text."""
+    grounds: Grounds | None = None
+    """What the answer is to stand on; its passages stand before what the user said last, and there
+    only, so that the turns before it are what they would be without them."""
 
     def lead(self, summary: str) -> list[Turn]:
         """What stands before the first turn that is sent, beside the system prompt. The examples
@@ -68,6 +73,9 @@ class Draft:
         ]
         if self.text is not None:
             groups.append((NEWEST, num_new + MARKS_AROUND_MESSAGE))
+        if self.grounds is not None and groups:
+            last_id, size = groups[-1]
+            groups[-1] = last_id, size + self.grounds.num_tokens
         num_fixed = sum(fixed) + MARKS_AROUND_MESSAGE * len(lead) + sum(sizes[:pinned])
         first = next((n for n, (each, _) in enumerate(groups) if each == first_id), 0)
         # The part that was sent is known exactly, the rest by the same measure.
@@ -112,17 +120,29 @@ class Draft:
             turn = Turn.of(message)
             if message.role is Role.USER:
                 form = self._form_of(following)
-                turn = replace(turn, wish=wishes.next(form))
+                turn = replace(turn, wish=wishes.next(form), lead=self._lead_of(message))
             yield turn
         if self.text is not None:
             wish = wishes.next(self.conversation.answer_form)
-            yield Turn(Role.USER, self.text, wish=wish, media=self.media)
+            yield Turn(Role.USER, self.text, wish=wish, media=self.media, lead=self._lead)
 
     def _form_of(self, answer: Message | None) -> AnswerForm | None:
         """None: the answer is yet to come."""
         if answer is None:
             return self.conversation.answer_form
         return None if answer.made_in is None else answer.made_in.form
+
+    def _lead_of(self, message: Message) -> str:
+        is_last = self.text is None and message.message_id == self.newest_id
+        return self._lead if is_last else ""
+
+    @property
+    def _lead(self) -> str:
+        grounds = self.grounds
+        if grounds is None or not grounds.is_found:
+            return ""
+        has_marks = self.conversation.answer_form is None
+        return quoted(grounds.quotations, grounds.fence, with_marks=has_marks)
 
     @property
     def newest_id(self) -> str:

@@ -9,6 +9,7 @@ them. Nothing here is ever missed: undone, it is only the next turn that takes l
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from app.chat.belonging import request_options
 from app.chat.message import MessageState, Role
@@ -45,7 +46,7 @@ class IdleWork:
         """An answer is stored: do what it gives occasion to."""
         answer = writing.message
         is_usable = answer.state in (MessageState.DONE, MessageState.STOPPED)
-        if not is_usable or not answer.content.strip():
+        if not is_usable or not answer.content.strip() or not writing.question.is_asked:
             return
         conversation_id = answer.conversation_id
         self.cancel(conversation_id)
@@ -90,7 +91,7 @@ class IdleWork:
         """
         question, answer = writing.question, writing.message
         model = question.model
-        path = (*question.path, Turn.of(answer))
+        path = (*_as_read_later(question.path), Turn.of(answer))
         prefix = await model.prefix(path, question.system_prompt, question.clock)
         is_reproducible = question.options.is_reproducible
         held = [*question.prompt, *answer.token_ids]
@@ -125,7 +126,7 @@ class IdleWork:
     async def _ask_for_title(self, writing: Writing) -> str:
         question, answer = writing.question, writing.message
         model = question.model
-        path = (*question.path, Turn.of(answer), Turn(Role.USER, QUESTION))
+        path = (*_as_read_later(question.path), Turn.of(answer), Turn(Role.USER, QUESTION))
         prompt = await model.prompt(path, question.system_prompt, question.clock)
         prompt += model.skipped_thinking(is_thinker=bool(answer.thinking))
         engine = model.loaded.engine
@@ -141,6 +142,11 @@ class IdleWork:
                 is_whole = output.finish_reason is FinishReason.STOP
         texts.append(splitter.finish()[1])
         return clean_title("".join(texts), is_whole)
+
+
+def _as_read_later(path: Sequence[Turn]) -> tuple[Turn, ...]:
+    """Passages of files stand before the newest message only."""
+    return tuple(replace(turn, lead="") if turn.lead else turn for turn in path)
 
 
 def _goes_on(held: Sequence[int], prefix: Sequence[int]) -> bool:

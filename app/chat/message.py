@@ -9,6 +9,8 @@ from typing import Any
 from app.chat.answer_form import AnswerForm, MadeIn, Outcome
 from app.chat.example import Example
 from app.chat.likelihoods import Likelihoods
+from app.documents.grounds import Grounds
+from app.documents.scope import Scope
 from app.media.attachment import Attachment
 
 
@@ -68,6 +70,7 @@ class Message:
     `timings` is `engine.metrics.Timings.as_json()` of a finished answer. `made_in` is the form
     that an answer was asked for in. `likelihoods` tell of each of `token_ids` how likely it was,
     where that was asked for. `attachments` are the pictures and sounds that the user sent with it.
+    `grounds` are what of the user's files an answer stands on; None: none was asked.
     """
 
     message_id: str
@@ -87,6 +90,7 @@ class Message:
     made_in: MadeIn | None = None
     likelihoods: Likelihoods | None = None
     attachments: tuple[Attachment, ...] = ()
+    grounds: Grounds | None = None
 
     @property
     def outcome(self) -> Outcome | None:
@@ -108,7 +112,8 @@ class Conversation:
     controls the user changed here (names of `SamplingParams`). `created_at` is also the
     conversation's frozen clock: a template that asks for today's date gets this one.
     `answer_form` is the form of its next answers; None: they are text. `examples` stand before
-    everything that is said in it.
+    everything that is said in it. `documents` are those that its questions are asked of; None:
+    none.
     Times are seconds since the epoch.
     """
 
@@ -122,6 +127,7 @@ class Conversation:
     overflow: Overflow = Overflow.ASK
     answer_form: AnswerForm | None = None
     examples: tuple[Example, ...] = ()
+    documents: Scope | None = None
 
 
 def unstored(system_prompt: str, examples: Sequence[Example]) -> Conversation:

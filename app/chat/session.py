@@ -13,17 +13,20 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from time import monotonic
+from typing import TYPE_CHECKING
 
 from app.chat.belonging import request_options
 from app.chat.chat_model import ChatModel
 from app.chat.draft import Draft
 from app.chat.guided import MOST_TRIES, Checker
 from app.chat.likelihoods import NUM_ALTERNATIVES
-from app.chat.message import Conversation, Message, MessageState, Role
-from app.chat.prompts import make_prompt
+from app.chat.message import Conversation, Message, MessageState, Role, Seen
+from app.chat.prompts import Prompt, make_prompt
+from app.chat.quotations import fitted, marks_only
 from app.chat.senses import check_readable, unread_notice
 from app.chat.summary import summarise
 from app.chat.writing import Begun, Question, Writing
+from app.documents.grounds import Grounds, nothing_found
 from app.history.conversations import Conversations
 from app.media.attachment import Attachment
 from app.settings import Settings
@@ -33,11 +36,18 @@ from engine.guided.answer import Guidance
 from engine.request import FinishReason, RequestOutput
 from engine.sampling_params import SamplingParams, with_changes
 
+if TYPE_CHECKING:
+    from app.documents.answering import Answering
+
 logger = logging.getLogger(__name__)
 
 SAVE_INTERVAL_S = 0.5
 RETRY_INTERVAL_S = 2.0
 NOT_SAVED = "This answer is not stored yet: "
+NO_MARKS_IN_A_FORM = (
+    "This answer has a form, so it does not say which statement stands in which passage."
+)
+UNCHECKED = "Whether the passages say what this answer says could not be checked."
 AGAIN = f"The answer did not have its form; asking again, {{number}} of {MOST_TRIES}…"
 
 
@@ -45,7 +55,8 @@ class ChatSession:
     """Plans and writes answers. Owned by the event loop.
 
     `model` gives the loaded model or raises the sentence that says why there is none; `settings`
-    are the choices a conversation starts from.
+    are the choices a conversation starts from. `answering` opens the user's
+    files when a conversation asks them.
     """
 
     def __init__(
@@ -53,8 +64,10 @@ class ChatSession:
         conversations: Conversations,
         model: Callable[[], Awaitable[ChatModel]],
         settings: Callable[[], Settings],
+        answering: "Callable[[], Answering] | None" = None,
     ) -> None:
         self._conversations = conversations
+        self._answering = answering
         self._model = model
         self._settings = settings
 
@@ -74,7 +87,7 @@ class ChatSession:
         # Named, so that it stands where the prompt was made for even if another branch is shown.
         parent_id = path[-1].message_id if path else None
         turn = await self._conversations.begin_turn(
-            conversation_id, text, parent_id, question.form, attachments
+            conversation_id, text, parent_id, question.form, attachments, question.grounds
         )
         return Writing(turn.answer, question)
 
@@ -89,7 +102,7 @@ class ChatSession:
             raise UsageError("There is nothing to answer again: write a message first.")
         question = await self._question(conversation, path, shown)
         message = await self._conversations.begin_answer(
-            conversation_id, path[-1].message_id, question.form
+            conversation_id, path[-1].message_id, question.form, question.grounds
         )
         return Writing(message, question)
 
@@ -107,8 +120,9 @@ class ChatSession:
         conversation = replace(
             await self._conversations.get(conversation_id),
             answer_form=answer.made_in.form if answer.made_in else None,
+            documents=None,
         )
-        question = await self._question(conversation, asked, path)
+        question = await self._question(conversation, asked, path, held=answer.grounds)
         if len(begun.token_ids) >= question.params.max_tokens:
             raise UsageError(
                 f"This answer would begin with {len(begun.token_ids):,} tokens, and the longest"
@@ -117,7 +131,7 @@ class ChatSession:
         # Of all its tokens, or it could not be looked at as a whole.
         options = replace(question.options, num_logprobs=NUM_ALTERNATIVES)
         message = await self._conversations.begin_answer(
-            conversation_id, asked[-1].message_id, question.form
+            conversation_id, asked[-1].message_id, question.form, question.grounds
         )
         return Writing(message, replace(question, begun=begun, options=options))
 
@@ -136,6 +150,11 @@ class ChatSession:
         await self._store(writing)
 
     async def _write(self, writing: Writing) -> None:
+        grounds = writing.question.grounds
+        if grounds is not None and not grounds.is_found:
+            writing.say(nothing_found(grounds))
+            writing.end(MessageState.DONE, FinishReason.STOP.value)
+            return
         if writing.question.made.gap is not None:
             await self._sum_up(writing)
             if writing.is_over:
@@ -151,13 +170,24 @@ class ChatSession:
             if check is None or check.is_right or number == len(tries) or writing.is_stopped:
                 break
             writing.begin_anew(AGAIN.format(number=number + 1))
+        if grounds is not None and writing.question.form is None:
+            await self._cite(writing, grounds)
         writing.finish(last, check)
 
+    async def _cite(self, writing: Writing, grounds: Grounds) -> None:
+        assert self._answering is not None
+        try:
+            writing.cite(await self._answering().check(writing.settle(), grounds))
+        except HistoryError as error:
+            logger.warning("an answer was not checked: %s", error)
+            writing.warn(f"{UNCHECKED} {error}")
+
     async def _guidance(self, writing: Writing) -> Guidance | None:
-        """How the engine keeps the answer to its form, if it has one."""
-        form = writing.question.form
+        """How the engine keeps the answer to its form, if it has one; or its brackets to marks, if
+        it stands on passages of files."""
+        form, grounds = writing.question.form, writing.question.grounds
         if form is None:
-            return None
+            return None if grounds is None else await marks_only(writing.question.model, grounds)
         writing.tell("Preparing the form of the answer…")
         guidance = await writing.question.model.guidance(form.grammar)
         writing.tell("")
@@ -263,19 +293,29 @@ class ChatSession:
         shown: Sequence[Message],
         text: str | None = None,
         attachments: Sequence[Attachment] = (),
+        held: Grounds | None = None,
     ) -> Question:
-        """Raises what stands in the way of an answer, before anything is stored."""
+        """`held` is what it is to stand on in any case. Raises what stands in the way of an answer,
+        before anything is stored."""
         settings = self._settings()
         params = with_changes(settings.sampling, conversation.sampling)
         model = await self._model()
         info = model.loaded.info
         check_readable(info, [each.kind for each in attachments])
         draft = Draft(model, conversation, path, text, tuple(each.media for each in attachments))
-        made = await make_prompt(draft, shown, params.max_tokens)
+        grounds = held.unchecked() if held is not None else await self._look(draft, shown, params)
+        if grounds is not None and not grounds.is_found:
+            # No model is asked, so there is nothing to send and no form to keep to.
+            conversation, made = replace(conversation, answer_form=None), Prompt((), [], Seen())
+        else:
+            made = await make_prompt(replace(draft, grounds=grounds), shown, params.max_tokens)
+        notices = [unread_notice(info, [each for turn in made.turns for each in turn.media])]
+        if grounds is not None and conversation.answer_form is not None:
+            notices.append(NO_MARKS_IN_A_FORM)
         return Question(
             model=model,
             made=made,
-            notice=unread_notice(info, [each for turn in made.turns for each in turn.media]),
+            notice=" ".join(filter(None, notices)),
             params=params,
             options=request_options(
                 conversation.conversation_id,
@@ -286,7 +326,40 @@ class ChatSession:
             clock=conversation.created_at,
             examples=conversation.examples,
             form=conversation.answer_form,
+            grounds=grounds,
         )
+
+    async def _look(
+        self, draft: Draft, shown: Sequence[Message], params: SamplingParams
+    ) -> Grounds | None:
+        """What the answer can stand on in the conversation's documents; None: it asks none."""
+        documents, question, path = draft.conversation.documents, draft.text, list(draft.path)
+        if documents is None or self._answering is None:
+            return None
+        if question is None:
+            question = path.pop().content
+        if not question.strip():
+            return None
+        answering = self._answering()
+        grounds = await answering.look(question, documents, _searched_before(path))
+        if not grounds.is_found:
+            return grounds
+        grounds = await fitted(answering, grounds, draft.model, params.max_tokens)
+        old = shown[len(draft.path)].grounds if len(shown) > len(draft.path) else None
+        if old is not None and old.quotations == grounds.quotations:
+            # With the fence of before the prompt is the one that was read.
+            grounds = replace(grounds, fence=old.fence, num_tokens=old.num_tokens)
+        return grounds
+
+
+def _searched_before(path: Sequence[Message]) -> str:
+    """What was looked for with the question before, or that question; empty: there is none."""
+    for message in reversed(path):
+        if message.role is Role.ASSISTANT and message.grounds is not None:
+            return message.grounds.searched
+        if message.role is Role.USER:
+            return message.content
+    return ""
 
 
 def _begun(answer: Message, place: int, token_id: int, model_name: str) -> Begun:

@@ -140,7 +140,7 @@ class Sights:
         seen = answer.seen
         # The summary may stand with an earlier answer.
         known = left_out_before(path) if seen.digest else seen
-        draft = Draft(model, conversation, path[:-1])
+        draft = Draft(model, conversation, path[:-1], grounds=answer.grounds)
         token_ids = await draft.token_ids(seen.first_id, known.summary)
         return Sight(
             answer=answer,
@@ -155,7 +155,9 @@ class Sights:
         for message in reversed(await self._conversations.messages(conversation_id, limit=2)):
             if message.seen.num_tokens and message.model == model.name:
                 size = await asyncio.to_thread(message_size, model, message)
-                return message.seen.num_tokens + size
+                # The passages of files do not stand before the next message any more.
+                quoted = message.grounds.num_tokens if message.grounds is not None else 0
+                return message.seen.num_tokens - quoted + size
         conversation = await self._conversations.get(conversation_id)
         path = await self._conversations.messages(conversation_id)
         return await _counted(model, conversation, path)

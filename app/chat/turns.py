@@ -12,7 +12,8 @@ from engine.media import Media
 class Turn:
     """What one side said. `token_ids` are the ids a model generated for it, or empty.
 
-    `wish` is what we add to it for the model. `media` are pictures and sounds that stand before
+    `lead` stands before it for the model, such as passages of files, and `wish` after it. `media`
+    are pictures and sounds that stand before
     what was said.
     """
 
@@ -21,6 +22,7 @@ class Turn:
     thinking: str = ""
     token_ids: tuple[int, ...] = ()
     wish: str = ""
+    lead: str = ""
     media: tuple[Media, ...] = ()
 
     @classmethod
@@ -80,8 +82,8 @@ def fold_system(turns: Sequence[Turn]) -> tuple[Turn, ...]:
 
 
 def _readable(turn: Turn) -> Turn:
-    content = f"{turn.content}\n\n{turn.wish}" if turn.wish else turn.content
-    return replace(turn, content=_whole(content), thinking=_whole(turn.thinking), wish="")
+    content = "\n\n".join(filter(None, (turn.lead, turn.content, turn.wish)))
+    return replace(turn, content=_whole(content), thinking=_whole(turn.thinking), wish="", lead="")
 
 
 def _merge(first: Turn, second: Turn) -> Turn:

@@ -11,6 +11,7 @@ from app.chat.likelihoods import Chosen, Likelihoods, chosen_of
 from app.chat.message import Message, MessageState
 from app.chat.prompts import Prompt
 from app.chat.turns import Turn
+from app.documents.grounds import Grounds
 from engine.async_engine import OutputStream
 from engine.logprobs import TokenChoice
 from engine.metrics import Timings
@@ -57,6 +58,13 @@ class Question:
     examples: tuple[Example, ...] = ()
     notice: str = ""
     """What the user should know of what the model reads, or empty."""
+    grounds: Grounds | None = None
+    """What the answer is to stand on."""
+
+    @property
+    def is_asked(self) -> bool:
+        """The model is asked; it is not where nothing was found to stand on."""
+        return self.grounds is None or self.grounds.is_found
 
     @property
     def prompt(self) -> list[int]:
@@ -77,7 +85,7 @@ class Writing:
     def __init__(self, message: Message, question: Question) -> None:
         self.question = question
         self.doing = ""
-        self._message = replace(message, model=question.model.name)
+        self._message = replace(message, model=question.model.name if question.is_asked else "")
         self.ask(question.made)
         self._splitter = question.model.splitter()
         self._thinking: list[str] = []
@@ -139,6 +147,19 @@ class Writing:
         """All of it is there: the text of the answer, without thinking."""
         self._add_text(*self._splitter.finish())
         return "".join(self._content)
+
+    def say(self, text: str) -> None:
+        """Words of the app, where no model is asked."""
+        self._content.append(text)
+
+    def warn(self, notice: str) -> None:
+        """Let this stand beside the answer, too."""
+        known = filter(None, (self.question.notice, notice))
+        self.question = replace(self.question, notice=" ".join(known))
+
+    def cite(self, grounds: Grounds) -> None:
+        """What its citations are worth is known."""
+        self._message = replace(self._message, grounds=grounds)
 
     def begin_anew(self, doing: str) -> None:
         """What is written does not count; another one is asked for."""

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from app.amounts import counted
+from app.commands.ask import ask
 from app.commands.console import Console, write_json
 from app.commands.options import Options
 from app.documents.document import FileState
@@ -19,6 +20,10 @@ SOUND = (FileState.INDEXED, FileState.WAITING)
 
 
 async def docs(services: Services, options: Options, console: Console) -> None:
+    await services.documents.prepare()
+    if options.action == "ask":
+        await ask(services, options, console)
+        return
     actions = {
         "add": add,
         "list": list_roots,
@@ -26,7 +31,6 @@ async def docs(services: Services, options: Options, console: Console) -> None:
         "search": search,
         "remove": remove,
     }
-    await services.documents.prepare()
     await actions[options.action](services.documents, options, console)
 
 

@@ -46,14 +46,14 @@ async def generate(services: Services, options: Options, console: Console) -> No
             results.append(_result(model, written, check))
             continue
         console.write(("" if is_shown else written.content) + "\n")
-        for notice in _notices(model, written, check):
+        for notice in notices_of(model, written, check):
             console.note(notice)
     if options.json:
         more = {"choices": results} if options.num_answers > 1 else {}
         write_json(console, results[0] | more)
 
 
-def _notices(model: ChatModel, written: Written, check: Check | None) -> list[str]:
+def notices_of(model: ChatModel, written: Written, check: Check | None) -> list[str]:
     cut = CUT_NOTICE if written.timings.finish == "max_tokens" else ""
     notices = cut, written.notice, "" if check is None else check.notice, model.notice
     return [notice for notice in notices if notice]
@@ -74,7 +74,7 @@ def _result(model: ChatModel, written: Written, check: Check | None) -> dict[str
         result["logprobs"] = choices_as_json(written.choices, model.loaded.tokenizer)
     if check is not None:
         result["check"] = check.as_json()
-    notices = _notices(model, written, check)
+    notices = notices_of(model, written, check)
     if notices:
         result["notice"] = " ".join(notices)
     return result

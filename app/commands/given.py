@@ -45,6 +45,13 @@ def options_of(parsed: argparse.Namespace) -> Options:
             )
         if not values["text"].strip():
             raise UsageError("There is nothing to answer: give a text, or - and a text to read.")
+    if values["command"] == "docs" and values["action"] == "ask":
+        if values["text"] == "-":
+            values["text"] = read_standard_input()
+        if not values["text"].strip():
+            raise UsageError("There is nothing to answer: give a question, or - and one to read.")
+        if values.get("collection") and values["files"]:
+            raise UsageError("Give --collection or paths, not both.")
     if "adapters" in values:
         values["adapters"] = adapters_of(values["adapters"])
     for name in ("images", "sounds"):

@@ -36,7 +36,7 @@ class Question:
 async def question_of(services: Services, options: Options) -> Question:
     """What was given counts first, then the preset, then the settings."""
     settings = services.settings
-    preset = await _preset(services, options.preset)
+    preset = await preset_of(services, options.preset)
     params = options.params(settings.sampling, preset)
     model = await services.chat_model()
     system = options.system or settings.default_system_prompt
@@ -61,7 +61,7 @@ async def _media(model: ChatModel, options: Options) -> tuple[Media, ...]:
     return tuple(each.media for each in attachments)
 
 
-async def _preset(services: Services, name: str) -> Preset | None:
+async def preset_of(services: Services, name: str) -> Preset | None:
     if not name:
         return None
     if name.casefold() == MODELS_OWN.casefold():

@@ -48,12 +48,18 @@ def collections(tables: Tables) -> dict[str, list[str]]:
     return found
 
 
-def files_in(tables: Tables, names: tuple[str, ...]) -> tuple[str, list[str | int]]:
-    """The condition that a file is in one of these collections, and its values. No names: the
-    whole library. Raises UsageError."""
+def files_in(
+    tables: Tables, names: tuple[str, ...], places: tuple[str, ...] = ()
+) -> tuple[str, list[str | int]]:
+    """The condition that a file is in one of these collections or at one of these places, and its
+    values. Neither: the whole library. Raises UsageError."""
     known = collections(tables)
     conditions: list[str] = []
     values: list[str | int] = []
+    for place in places:
+        condition, more = under("file.path", place)
+        conditions.append(condition)
+        values += more
     for name in names:
         if name not in known:
             there = f"there are {', '.join(known)}" if known else "there is none yet"

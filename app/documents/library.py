@@ -8,7 +8,7 @@ Nothing here is needed to be kept: all of it can be made again from the files.
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +16,7 @@ from typing import TypeVar
 
 from sqlite_utils import Database as Tables
 
+from app.documents.cite import Checked
 from app.documents.collections import (
     collect,
     collections,
@@ -31,6 +32,7 @@ from app.documents.overview import read_again
 from app.documents.page_picture import PagePicture
 from app.documents.page_view import PageView, Stretch, page_view
 from app.documents.pictures import Drawer, Pictures
+from app.documents.quotation import Quotation
 from app.documents.rows import (
     LibraryFile,
     Root,
@@ -39,7 +41,9 @@ from app.documents.rows import (
     known_files,
     note_lost,
     note_sight,
+    num_documents,
     num_waiting,
+    paths_of,
     remove_root,
     roots,
     sizes_with_documents,
@@ -56,6 +60,7 @@ from app.documents.scan import (
     look,
     sha256_of,
 )
+from app.documents.scope import Scope
 from app.documents.search import Found, Search
 from app.history.database import Database
 from engine.errors import UsageError
@@ -64,6 +69,14 @@ TRIED_AGAIN = (FileState.FAILED, FileState.DAMAGED, FileState.UNSUPPORTED, FileS
 """What a person may ask to be read once more."""
 NUM_HITS = 8
 Answer = TypeVar("Answer")
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """What was found, and in how many documents it was looked for."""
+
+    found: Found
+    num_documents: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,6 +266,27 @@ class Library:
             return self._search.find(tables, question, condition, values, limit)
 
         return await self._finder.run(ask)
+
+    async def look_for(self, question: str, scope: Scope, limit: int = NUM_HITS) -> Looked:
+        """As `find`, in what a conversation asks. Raises UsageError for a collection that is not
+        there."""
+
+        def ask(tables: Tables) -> Looked:
+            condition, values = files_in(tables, scope.collections, scope.paths)
+            found = self._search.find(tables, question, condition, values, limit)
+            return Looked(found, num_documents(tables, condition, values))
+
+        return await self._finder.run(ask)
+
+    async def check(self, content: str, question: str, quotations: Sequence[Quotation]) -> Checked:
+        """Which passages bear an answer out; what of it none does."""
+        return await self._finder.run(
+            lambda tables: self._search.check(tables, content, question, quotations)
+        )
+
+    async def paths_of(self, sha256: str) -> tuple[str, ...]:
+        """All files of the library with these bytes, as far as they were there when looked at."""
+        return await self._finder.run(lambda tables: paths_of(tables, sha256))
 
     async def num_waiting(self, place: Path) -> int:
         """How many files in a place are still to be read."""

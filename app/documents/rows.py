@@ -296,6 +296,25 @@ def files(
     ]
 
 
+def num_documents(tables: Tables, condition: str, values: Sequence[str | int]) -> int:
+    """How many different ones have text, of the files that the condition lets through."""
+    (num,) = tables.execute(
+        "select count(distinct document_id) from file join document on document.id = document_id"
+        f" where document.state = ? {condition and f'and ({condition})'}",
+        [FileState.INDEXED, *values],
+    ).fetchone()
+    return int(num)
+
+
+def paths_of(tables: Tables, sha256: str) -> tuple[str, ...]:
+    rows = tables.execute(
+        "select path from file join document on document.id = document_id where sha256 = ?"
+        " order by path",
+        [sha256],
+    )
+    return tuple(path_from(path) for (path,) in rows)
+
+
 def _said_of(notice: str, num_pages: int, num_empty: int) -> str:
     if not num_empty:
         return notice

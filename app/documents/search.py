@@ -9,7 +9,9 @@ from itertools import pairwise
 
 from sqlite_utils import Database as Tables
 
+from app.documents.cite import Checked, Citing
 from app.documents.contents import BETWEEN_HEADINGS
+from app.documents.quotation import Quotation
 from app.documents.rows import path_from
 from app.documents.snippet import Snippet, make_snippet
 from app.documents.split import Passage, passage_text
@@ -44,7 +46,8 @@ class Hit:
     """A stretch of a document from `start` in the text of `page` to `end` in that of `page_to`.
 
     `paths` are all files with these bytes. `passage_ids` are the passages that were joined, in
-    their order. `score` is BM25's, of the best of them: larger is better.
+    their order. `score` is BM25's, of the best of them: larger is better. `sha256` is that of the
+    bytes.
     """
 
     document_id: int
@@ -60,6 +63,7 @@ class Hit:
     text: str
     score: float
     snippet: Snippet
+    sha256: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +107,18 @@ class Search:
         chosen = _chosen(found, limit)
         hits = tuple(self._hit(tables, stretch, weighed, within, values) for stretch in chosen)
         return Found(hits, share >= _floor(weighed))
+
+    def check(
+        self, tables: Tables, content: str, question: str, quotations: Sequence[Quotation]
+    ) -> Checked:
+        """What of an answer stands in which of the passages that it was made from."""
+        citing = Citing(
+            question,
+            quotations,
+            lambda text: weigh(tables, self._stems, text),
+            lambda text: stems_of(tables, self._stems, text),
+        )
+        return citing.check(content)
 
     def _stretch(self, tables: Tables, passage_id: int, score: float) -> _Stretch:
         document_id, page_from, page_to, start, end, heading = tables.execute(
@@ -151,8 +167,8 @@ class Search:
     ) -> Hit:
         passage = stretch.passage
         text = passage_text(passage, stretch.texts)
-        (title, label) = tables.execute(
-            "select title, label from document join page on page.document_id = document.id"
+        (title, label, sha256) = tables.execute(
+            "select title, label, sha256 from document join page on page.document_id = document.id"
             " where document.id = ? and number = ?",
             [stretch.document_id, passage.page_from],
         ).fetchone()
@@ -175,6 +191,7 @@ class Search:
             text=text,
             score=stretch.score,
             snippet=make_snippet(text, weighed, lambda words: self._stems.of(tables, words)),
+            sha256=sha256,
         )
 
 

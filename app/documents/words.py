@@ -151,9 +151,15 @@ def question_terms(question: str) -> tuple[Term, ...]:
 
 def is_english(folded: str) -> bool:
     """Whether its small words are those of English, more than of any other language."""
+    return "en" in languages(folded)
+
+
+def languages(folded: str) -> tuple[str, ...]:
+    """Those whose small words it has most of; none where it has no small word."""
     words = folded.split()
     num = {name: sum(word in these for word in words) for name, these in BY_LANGUAGE.items()}
-    return num["en"] > 0 and num["en"] == max(num.values())
+    most = max(num.values())
+    return tuple(name for name, each in num.items() if most and each == most)
 
 
 def _term(word: str, length: int, script: Script) -> Term:

@@ -13,10 +13,13 @@ from app.chat.belonging import TEMPORARY
 from app.chat.example import Example
 from app.chat.message import Conversation, Message, MessageState, Overflow, Role
 from app.chat.title import first_words
+from app.documents.grounds import Grounds
+from app.documents.scope import Scope
 from app.history.attachments import insert_attachments, with_attachments
 from app.history.database import Database
 from app.history.rows import (
     conversation_from_row,
+    documents_as_text,
     examples_as_text,
     form_as_text,
     json_text,
@@ -80,6 +83,7 @@ class Conversations:
         temporary: bool = False,
         answer_form: AnswerForm | None = None,
         examples: Sequence[Example] = (),
+        documents: Scope | None = None,
     ) -> Conversation:
         """A new conversation; a temporary one ends with the process and never reaches the disk."""
         now = self._clock()
@@ -92,6 +96,7 @@ class Conversations:
             sampling=dict(sampling or {}),
             answer_form=answer_form,
             examples=tuple(examples),
+            documents=documents,
         )
 
         def store(tables: Tables) -> Conversation:
@@ -136,6 +141,10 @@ class Conversations:
 
     async def set_examples(self, conversation_id: str, examples: Sequence[Example]) -> None:
         await self._set(conversation_id, "examples", examples_as_text(examples))
+
+    async def set_documents(self, conversation_id: str, documents: Scope | None) -> None:
+        """What the next questions are asked of; None: of no files."""
+        await self._set(conversation_id, "documents", documents_as_text(documents))
 
     async def delete(self, conversation_id: str) -> None:
         """Hide it; `restore` brings it back, `purge` removes it."""
@@ -245,9 +254,10 @@ class Conversations:
         parent_id: str | None | Literal[Place.ACTIVE_LEAF] = ACTIVE_LEAF,
         form: AnswerForm | None = None,
         attachments: Sequence[Attachment] = (),
+        grounds: Grounds | None = None,
     ) -> Exchange:
         """Store what the user said, with its attachments, and an empty answer, which becomes the
-        active leaf and is to be written in `form`.
+        active leaf and is to be written in `form` and on `grounds`.
 
         Another `parent_id` makes a new branch there; None makes another first message.
         """
@@ -261,7 +271,7 @@ class Conversations:
             now = self._clock()
             user = insert_message(tables, conversation_id, parent, Role.USER, storable(text), now)
             insert_attachments(tables, user.message_id, zip(attachments, contents, strict=True))
-            answer = insert_answer(tables, user, now, form)
+            answer = insert_answer(tables, user, now, form, grounds)
             if not conversation.title:
                 names = ", ".join(each.name for each in attachments)
                 tables.execute(
@@ -275,7 +285,11 @@ class Conversations:
         return stored
 
     async def begin_answer(
-        self, conversation_id: str, user_message_id: str, form: AnswerForm | None = None
+        self,
+        conversation_id: str,
+        user_message_id: str,
+        form: AnswerForm | None = None,
+        grounds: Grounds | None = None,
     ) -> Message:
         """Another empty answer to the same message of the user, which becomes the active leaf."""
 
@@ -287,7 +301,7 @@ class Conversations:
                     "Only a message of yours can be answered again: choose the one above the"
                     " answer."
                 )
-            return insert_answer(tables, message_from_row(row), self._clock(), form)
+            return insert_answer(tables, message_from_row(row), self._clock(), form, grounds)
 
         stored = await self._of(conversation_id).run(store)
         self.num_turns += 1

@@ -151,6 +151,12 @@ def m007_attachments(db: Tables) -> None:
     db.execute("create index attachment_of_message on attachment(message_id)")
 
 
+def m008_documents(db: Tables) -> None:
+    """Of which files a conversation asks, and which passages each answer stands on."""
+    db.execute("alter table conversation add column documents text not null default '{}'")
+    db.execute("alter table message add column grounds text not null default '{}'")
+
+
 MIGRATIONS: tuple[Step, ...] = (
     m001_conversations,
     m002_program_users,
@@ -159,6 +165,7 @@ MIGRATIONS: tuple[Step, ...] = (
     m005_examples,
     m006_likelihoods,
     m007_attachments,
+    m008_documents,
 )
 """A step that was shipped is never edited; a change is a new step at the end."""
 

@@ -12,6 +12,8 @@ from app.chat.answer_form import AnswerForm, MadeIn
 from app.chat.example import Example, examples_as_json, examples_from_json
 from app.chat.likelihoods import Likelihoods
 from app.chat.message import Conversation, Message, MessageState, Overflow, Role, Seen
+from app.documents.grounds import Grounds
+from app.documents.scope import Scope
 
 logger = logging.getLogger(__name__)
 
@@ -30,6 +32,7 @@ def conversation_from_row(row: Mapping[str, Any]) -> Conversation:
         overflow=Overflow(row["overflow"]),
         answer_form=form_from_text(row["answer_form"]),
         examples=examples_from_json(json.loads(row["examples"])),
+        documents=_understood(Scope.from_json, row["documents"]),
     )
 
 
@@ -45,6 +48,7 @@ def row_from_conversation(value: Conversation) -> dict[str, Any]:
         "overflow": value.overflow.value,
         "answer_form": form_as_text(value.answer_form),
         "examples": examples_as_text(value.examples),
+        "documents": documents_as_text(value.documents),
     }
 
 
@@ -66,6 +70,7 @@ def message_from_row(row: Mapping[str, Any]) -> Message:
         seen=Seen(**json.loads(row["seen"])),
         made_in=_understood(MadeIn.from_json, row["made_in"]),
         likelihoods=Likelihoods(row["likelihoods"]) if row["likelihoods"] else None,
+        grounds=_understood(Grounds.from_json, row["grounds"]),
     )
 
 
@@ -95,6 +100,7 @@ def writing_from_message(value: Message) -> dict[str, Any]:
         "seen": json_text(seen_as_json(value.seen)),
         "made_in": json_text({} if value.made_in is None else value.made_in.as_json()),
         "likelihoods": "" if value.likelihoods is None else value.likelihoods.source,
+        "grounds": json_text({} if value.grounds is None else value.grounds.as_json()),
     }
 
 
@@ -104,6 +110,10 @@ def examples_as_text(examples: Sequence[Example]) -> str:
 
 def form_as_text(form: AnswerForm | None) -> str:
     return json_text({} if form is None else form.as_json())
+
+
+def documents_as_text(documents: Scope | None) -> str:
+    return json_text({} if documents is None else documents.as_json())
 
 
 def form_from_text(stored: str) -> AnswerForm | None:
@@ -139,12 +149,12 @@ def ids_from_bytes(stored: bytes) -> tuple[int, ...]:
 
 def _understood(read: Callable[[object], T], stored: str) -> T | None:
     """None for an empty object, and for what a newer or an older app may have meant: a
-    conversation opens whatever is said about its form."""
+    conversation opens whatever is said about its form or its documents."""
     found = json.loads(stored)
     if not found:
         return None
     try:
         return read(found)
     except ValueError as error:
-        logger.warning("a stored form is not understood: %s", error)
+        logger.warning("what is stored is not understood: %s", error)
         return None

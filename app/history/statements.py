@@ -13,6 +13,7 @@ from sqlite_utils import Database as Tables
 from app.chat.answer_form import AnswerForm, MadeIn
 from app.chat.belonging import TEMPORARY, is_temporary
 from app.chat.message import Conversation, Message, MessageState, Role
+from app.documents.grounds import Grounds
 from app.history.rows import conversation_from_row, message_from_row, row_from_message
 from engine.errors import HistoryError, NotFound
 
@@ -115,6 +116,7 @@ def insert_message(
     now: float,
     state: MessageState = MessageState.DONE,
     made_in: MadeIn | None = None,
+    grounds: Grounds | None = None,
 ) -> Message:
     depth = 1
     if parent_id is not None:
@@ -131,14 +133,21 @@ def insert_message(
         created_at=now,
         state=state,
         made_in=made_in,
+        grounds=grounds,
     )
     tables.table("message").insert({**row_from_message(message), "depth": depth})
     return message
 
 
-def insert_answer(tables: Tables, user: Message, now: float, form: AnswerForm | None) -> Message:
-    """An empty answer to a message of the user, to be written in `form`; it becomes the active
-    leaf."""
+def insert_answer(
+    tables: Tables,
+    user: Message,
+    now: float,
+    form: AnswerForm | None,
+    grounds: Grounds | None = None,
+) -> Message:
+    """An empty answer to a message of the user, to be written in `form` and on `grounds`; it
+    becomes the active leaf."""
     answer = insert_message(
         tables,
         user.conversation_id,
@@ -148,6 +157,7 @@ def insert_answer(tables: Tables, user: Message, now: float, form: AnswerForm | 
         now,
         MessageState.STREAMING,
         None if form is None else MadeIn(form),
+        grounds,
     )
     tables.execute(
         "update conversation set active_leaf_id = ?, updated_at = ? where id = ?",

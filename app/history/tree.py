@@ -12,6 +12,8 @@ from app.chat.answer_form import AnswerForm, MadeIn
 from app.chat.example import Example, examples_as_json, examples_from_json
 from app.chat.likelihoods import Likelihoods
 from app.chat.message import Conversation, Message, MessageState, Overflow, Role, Seen
+from app.documents.grounds import Grounds
+from app.documents.scope import Scope
 from app.history.attachment_file import attachment_as_json, attachment_from_json
 from app.history.rows import bytes_from_ids, json_text, seen_as_json, storable
 from app.media.attachment import Attachment
@@ -20,7 +22,7 @@ from engine.metrics import Timings
 from engine.sampling_params import SamplingParams, with_changes
 
 E = TypeVar("E", bound=Enum)
-F = TypeVar("F", AnswerForm, MadeIn)
+F = TypeVar("F", AnswerForm, MadeIn, Scope, Grounds)
 
 LATEST = 1e11
 """Seconds since 1970 until the year 5138; much later ones are no dates any more."""
@@ -53,6 +55,7 @@ class Tree:
                 if conversation.examples
                 else {}
             ),
+            **_given("documents", conversation.documents),
             "messages": [message_as_json(message) for message in self.messages],
         }
 
@@ -99,8 +102,9 @@ def read_tree(found: object, name: str) -> Tree:
         sampling=fields.sampling("sampling"),
         active_leaf_id=leaf,
         overflow=fields.member("overflow", Overflow, Overflow.ASK),
-        answer_form=fields.form("answer_form", AnswerForm),
+        answer_form=fields.value("answer_form", AnswerForm),
         examples=fields.examples("examples"),
+        documents=fields.value("documents", Scope),
     )
     return Tree(conversation, tuple(messages.values()))
 
@@ -121,6 +125,7 @@ def message_as_json(message: Message) -> dict[str, Any]:
         "seen": seen_as_json(message.seen),
         **_given("made_in", message.made_in),
         **_given("likelihoods", message.likelihoods),
+        **_given("grounds", message.grounds),
         **(
             {"attachments": [attachment_as_json(each) for each in message.attachments]}
             if message.attachments
@@ -130,7 +135,9 @@ def message_as_json(message: Message) -> dict[str, Any]:
     }
 
 
-def _given(key: str, value: AnswerForm | MadeIn | Likelihoods | None) -> dict[str, Any]:
+def _given(
+    key: str, value: AnswerForm | MadeIn | Likelihoods | Scope | Grounds | None
+) -> dict[str, Any]:
     return {} if value is None else {key: value.as_json()}
 
 
@@ -152,11 +159,12 @@ def _read_message(fields: "_Fields", conversation_id: str) -> Message:
         token_ids=fields.token_ids("token_ids"),
         timings=fields.timings("timings"),
         seen=fields.seen("seen"),
-        made_in=fields.form("made_in", MadeIn),
+        made_in=fields.value("made_in", MadeIn),
         likelihoods=fields.likelihoods(
             "likelihoods", num_tokens=len(fields.token_ids("token_ids"))
         ),
         attachments=fields.attachments("attachments"),
+        grounds=fields.grounds("grounds", fields.text("content")),
     )
 
 
@@ -246,8 +254,8 @@ class _Fields:
             summary=inner.text("summary"),
         )
 
-    def form(self, key: str, kind: type[F]) -> F | None:
-        """A form, or what an answer was made in; None: there is none."""
+    def value(self, key: str, kind: type[F]) -> F | None:
+        """One that is written as JSON, such as a form; None: there is none."""
         if not self.found.get(key):
             return None
         try:
@@ -255,6 +263,16 @@ class _Fields:
             return kind.from_json(json.loads(storable(json.dumps(value, ensure_ascii=False))))
         except ValueError as error:
             raise self._wrong(key, f"not possible ({error})") from None
+
+    def grounds(self, key: str, content: str) -> Grounds | None:
+        """Of an answer with this content."""
+        value = self.value(key, Grounds)
+        try:
+            if value is not None:
+                value.check_fits(content)
+        except ValueError as error:
+            raise self._wrong(key, f"not possible ({error})") from None
+        return value
 
     def likelihoods(self, key: str, num_tokens: int) -> Likelihoods | None:
         """One for each token, or none at all."""

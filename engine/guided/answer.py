@@ -38,10 +38,15 @@ Row = NDArray[np.float32]
 
 @dataclass(frozen=True, slots=True)
 class Guidance:
-    """The form of an answer, and the tag with which its prompt began to think, or empty."""
+    """The form of an answer, and the tag with which its prompt began to think, or empty.
+
+    `is_text`: it is text that only may not have everything in it. Then it ends as text does, by
+    its stop texts as well and wherever it is cut.
+    """
 
     grammar: CompiledGrammar
     opened_tag: str = ""
+    is_text: bool = False
 
 
 class _Place(Enum):
@@ -58,6 +63,7 @@ class GuidedAnswer:
         self._tokenizer = tokenizer
         self._vocabulary = guidance.grammar.vocabulary
         self._matcher = guidance.grammar.matcher()
+        self._is_text = guidance.is_text
         self._closing_tag = THINKING_TAGS.get(guidance.opened_tag, "")
         self._place = _Place.THINKING if self._closing_tag else _Place.OPENING
         self._opening_tags = {
@@ -128,7 +134,8 @@ class GuidedAnswer:
             self._end_thinking()
         if self._coming:
             return self._coming.popleft()
-        return self._in_time(sample(self._restricted(row, num_left)), num_left)
+        token_id = sample(self._restricted(row, num_left))
+        return token_id if self._is_text else self._in_time(token_id, num_left)
 
     def allowed(self, row: Row, num_left: int) -> Row:
         """A copy of the row with what may come next, of an answer that may have `num_left` tokens

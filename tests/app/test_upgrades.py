@@ -49,6 +49,7 @@ DIGESTS = (
     "d223c4aafc41e385",
     "7321f3a8fe14d01a",
     "41c30c5eb6546a9e",
+    "503e391ea9fa73c4",
 )
 PAST = range(1, len(MIGRATIONS))
 

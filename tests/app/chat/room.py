@@ -1,6 +1,7 @@
 """Conversations on a real database, and answers from a fake engine that the test writes."""
 
 from collections.abc import Callable
+from functools import cached_property
 from pathlib import Path
 from typing import TypeVar
 
@@ -11,10 +12,13 @@ from app.chat.idle import IdleWork
 from app.chat.jobs import Jobs
 from app.chat.message import Message
 from app.chat.session import ChatSession
+from app.documents.answering import Answering
+from app.documents.library import Library
 from app.history.conversations import Conversations
 from app.history.database import Database
 from app.settings import Settings
 from engine.errors import HistoryError
+from tests.fakes_documents import FakeReader
 from tests.fakes_model import FakeEngine, FakeStream, fake_chat_model
 from tests.waiting import until
 
@@ -48,9 +52,31 @@ class Room:
         self.engine = FakeEngine(max_tokens)
         self.chat_model = fake_chat_model(self.engine, template)
         self.settings = Settings(automatic_titles=False)
-        self.session = ChatSession(self.conversations, self.model, lambda: self.settings)
+        self.session = ChatSession(
+            self.conversations, self.model, lambda: self.settings, lambda: self.answering
+        )
+        self._documents = path.with_name("documents.sqlite3")
         self.idle = IdleWork(self.conversations, lambda: self.settings.automatic_titles)
         self.jobs = Jobs(self.session, self.idle)
+
+    @cached_property
+    def library(self) -> Library:
+        return Library(self._documents, FakeReader())
+
+    @cached_property
+    def answering(self) -> Answering:
+        return Answering(lambda: self.library)
+
+    async def add(self, **texts: str) -> Path:
+        """Files with these texts, in the library; their folder."""
+        folder = self._documents.with_name("papers")
+        folder.mkdir(exist_ok=True)
+        for name, text in texts.items():
+            (folder / f"{name}.txt").write_text(text)
+        await self.library.prepare()
+        await self.library.add(folder)
+        await self.library.settled()
+        return folder
 
     async def model(self) -> ChatModel:
         return self.chat_model
@@ -59,6 +85,8 @@ class Room:
         self.database.num_failures = 0
         await self.jobs.close()
         self.chat_model.close()
+        if "library" in self.__dict__:
+            await self.library.close()
         self.conversations.close()
         self.database.close()
 

@@ -1,0 +1,130 @@
+"""Answering from a person's files: what is found for a question, and what an answer is worth.
+
+question -> library -> Grounds: passages that fit the model, or that nothing was found
+answer   -> library -> Grounds with citations: kept, corrected, added, dropped
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from pathlib import Path
+
+from app.documents.follow_up import leans, together
+from app.documents.grounds import Grounds
+from app.documents.library import Library
+from app.documents.quotation import Quotation
+from app.documents.quoting import MOST_TOKENS, CountTokens, draw_fence, fitting, quoted
+from app.documents.scope import Scope
+from app.documents.search import Hit
+from engine.errors import UsageError
+
+NUM_NEAREST = 3
+"""Of what was not enough, so many are named."""
+NOTHING_TO_ASK = (
+    "There is no text in the documents that were chosen: choose others, add some with `inglenook"
+    " docs add PATH`, or see with `inglenook docs status` what became of them."
+)
+NO_ROOM = (
+    "This model's context has no room for a passage of a file beside an answer: choose a larger"
+    " context in the settings, or allow shorter answers."
+)
+
+
+class Standing(StrEnum):
+    """What became of the file that a passage was taken from."""
+
+    HERE = "here"
+    """It is in the library as it was."""
+    CHANGED = "changed"
+    """There is a file at its place, with other bytes or no longer in the library."""
+    GONE = "gone"
+
+
+@dataclass(frozen=True, slots=True)
+class Whereabouts:
+    """Where a quoted document lies now; `paths` may be others than they were."""
+
+    standing: Standing
+    paths: tuple[str, ...]
+
+
+class Answering:
+    """Owned by the event loop. `library` opens the library when it is asked for the first time."""
+
+    def __init__(self, library: Callable[[], Library]) -> None:
+        self._library = library
+
+    async def look(self, question: str, scope: Scope, earlier: str = "") -> Grounds:
+        """What an answer could stand on, before it is known what fits. `earlier` is what was
+        searched for before, for a question that leans on it.
+
+        Raises UsageError where nothing can be asked.
+        """
+        library = self._library()
+        searched, looked = question, await library.look_for(question, scope)
+        if not looked.found.is_enough and earlier and leans(question):
+            both = together(earlier, question)
+            with_earlier = await library.look_for(both, scope)
+            if with_earlier.found.is_enough:
+                searched, looked = both, with_earlier
+        if not looked.num_documents:
+            raise UsageError(NOTHING_TO_ASK)
+        quotations = tuple(map(_quotation, looked.found.hits))
+        return Grounds(
+            scope=scope,
+            searched=searched,
+            num_documents=looked.num_documents,
+            is_found=looked.found.is_enough,
+            quotations=quotations if looked.found.is_enough else quotations[:NUM_NEAREST],
+        )
+
+    async def fit(self, grounds: Grounds, num_tokens: CountTokens, most_tokens: int) -> Grounds:
+        """With the best of the passages, as many as take no more than so many tokens of the model
+        whose `num_tokens` this is. Raises UsageError where not even a part of one does."""
+        most = min(most_tokens, MOST_TOKENS)
+        return await asyncio.to_thread(_fit, grounds, num_tokens, most)
+
+    async def check(self, content: str, grounds: Grounds) -> Grounds:
+        """With the citations of an answer that was made from these."""
+        checked = await self._library().check(content, grounds.searched, grounds.quotations)
+        return replace(grounds, citations=checked.citations, unfound=checked.unfound)
+
+    async def whereabouts(self, quotations: Sequence[Quotation]) -> tuple[Whereabouts, ...]:
+        """Of each, whether what it was taken from is still there."""
+        library = self._library()
+        now = [await library.paths_of(each.sha256) for each in quotations]
+        pairs = list(zip(quotations, now, strict=True))
+        return await asyncio.to_thread(lambda: tuple(_whereabouts(*each) for each in pairs))
+
+
+def _fit(grounds: Grounds, num_tokens: CountTokens, most: int) -> Grounds:
+    fence = draw_fence(grounds.quotations)
+    chosen = fitting(grounds.quotations, fence, num_tokens, most)
+    if not chosen:
+        raise UsageError(NO_ROOM)
+    num_quoted = num_tokens(quoted(chosen, fence))
+    return replace(grounds, quotations=chosen, fence=fence, num_tokens=num_quoted)
+
+
+def _quotation(hit: Hit) -> Quotation:
+    return Quotation(
+        sha256=hit.sha256,
+        paths=hit.paths,
+        title=hit.title,
+        page=hit.page,
+        page_to=hit.page_to,
+        label=hit.label,
+        heading=hit.heading,
+        start=hit.start,
+        end=hit.end,
+        text=hit.text,
+    )
+
+
+def _whereabouts(quotation: Quotation, now: Sequence[str]) -> Whereabouts:
+    there = tuple(path for path in now if Path(path).exists())
+    if there:
+        return Whereabouts(Standing.HERE, there)
+    left = tuple(path for path in quotation.paths if Path(path).exists())
+    return Whereabouts(Standing.CHANGED if left else Standing.GONE, left)

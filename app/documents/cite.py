@@ -1,0 +1,282 @@
+"""Whether what an answer says stands in the passages that it names, sentence by sentence.
+
+    answer -> sentences -> claims, each with the marks behind it -> borne out by which passages?
+
+A passage bears a claim out when every number and every name of the claim stands in it, and enough
+of its other words, each weighed by how rare it is in the library. So a wrong mark is found without
+a model, and a missing one is put where it belongs.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from app.documents.citation import Citation, Span, Verdict
+from app.documents.exact import Exact, Readings, exact_in, has_numbers, numbers_in
+from app.documents.quotation import Quotation
+from app.documents.sentences import sentences
+from app.documents.stop_words import STOP_WORDS
+from app.documents.text_index import Weighed
+from app.documents.words import Script, fold
+
+MARK = re.compile(r"\[(\d{1,4})\]")
+WORD = re.compile(r"\w+")
+END_MARKS = re.compile(r"[.!?…。！？؟۔।॥]+[\"'”’»)\]」』）]*\Z")
+# TUNED
+ENOUGH = 0.55
+"""So much of a claim's weight must stand in a passage that the model named."""
+CLEARLY = 0.7
+"""So much where the model named none."""
+BETTER = 0.25
+"""By so much another passage must fit better to be named instead."""
+QUESTION_SHARE = 0.5
+"""How much the question counts beside the claim when passages are compared."""
+SHORT = 3
+"""A claim of fewer words is an answer only together with its question."""
+ENOUGH_OF_QUESTION = 0.3
+NAME_FOUND = 0.6
+YES_OR_NO = {
+    each
+    for words in (
+        "yes no ja nein si oui non sim nao nee да нет نعم لا",
+        "是 是的 不 不是 はい いいえ",
+    )
+    for each in words.split()
+}
+BETWEEN_MARKS = " ,;，、"
+FEWEST_WORDS, FEWEST_CHARACTERS = 4, 16
+"""Of what stands before a mark; less is no claim, and goes with what follows."""
+
+WeighWords = Callable[[str], Sequence[Weighed]]
+StemsOf = Callable[[str], frozenset[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """As `Grounds` has them."""
+
+    citations: tuple[Citation, ...]
+    unfound: tuple[Span, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Claim:
+    """What stands before a group of marks, or all of a sentence that has none."""
+
+    span: Span
+    text: str
+    marks: tuple[re.Match[str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """A claim with its words weighed."""
+
+    weighed: Sequence[Weighed]
+    exact: Exact
+    is_yes_or_no: bool
+
+    @property
+    def says_something(self) -> bool:
+        return bool(self.weighed or self.exact.numbers)
+
+    @property
+    def is_short(self) -> bool:
+        """Runs of a script without spaces are long words."""
+        num = sum(
+            len(each.term.word) / 2 if each.term.script is Script.DENSE else 1
+            for each in self.weighed
+        )
+        return num < SHORT
+
+
+@dataclass(frozen=True, slots=True)
+class _Passage:
+    text: str
+    stems: frozenset[str]
+    numbers: list[Readings]
+    question_share: float
+
+
+class Citing:
+    """Of one answer. `weigh` and `stems_of` ask the index; whose thread that is calls this."""
+
+    def __init__(
+        self,
+        question: str,
+        quotations: Sequence[Quotation],
+        weigh: WeighWords,
+        stems_of: StemsOf,
+    ) -> None:
+        self._weigh = weigh
+        self._stems_of = stems_of
+        asked = self._asked = weigh(question)
+        self._passages = []
+        for quotation in quotations:
+            text = "\n".join((quotation.name, quotation.title, *quotation.heading, quotation.text))
+            stems = stems_of(text)
+            share = _share(asked, stems)
+            self._passages.append(_Passage(quotation.text, stems, numbers_in(text), share))
+
+    def check(self, content: str) -> Checked:
+        """What its marks are worth, and where marks are missing."""
+        citations: list[Citation] = []
+        unfound: list[Span] = []
+        for sentence in sentences(content):
+            for claim in _claims(content, sentence):
+                found = self._judge(claim)
+                citations += found
+                if self._is_unfound(claim, found):
+                    unfound.append(claim.span)
+        return Checked(tuple(citations), tuple(unfound))
+
+    def _judge(self, claim: _Claim) -> list[Citation]:
+        read = self._read(claim.text)
+        ranked = self._ranked(read)
+        if not claim.marks:
+            return self._added(claim, read, ranked)
+        shown: set[int] = set()
+        citations = []
+        for mark in claim.marks:
+            written = int(mark.group(1))
+            number, verdict = self._verdict(written, read, ranked)
+            if number in shown or verdict is Verdict.DROPPED and any(shown):
+                number, verdict = written, Verdict.DROPPED
+            else:
+                shown.add(number if verdict is not Verdict.DROPPED else 0)
+            place = Span(*mark.span())
+            citations.append(self._citation(claim, read, place, number, verdict, written))
+        return citations
+
+    def _verdict(
+        self, written: int, read: _Read, ranked: Sequence[tuple[float, int]]
+    ) -> tuple[int, Verdict]:
+        """`ranked`: the passages that bear the claim out, best first."""
+        if not ranked:
+            return written, Verdict.DROPPED
+        best, number = ranked[0]
+        own = next((fit for fit, each in ranked if each == written), None)
+        if own is None or best >= own + BETTER:
+            return number, Verdict.CORRECTED
+        return written, Verdict.KEPT
+
+    def _added(
+        self, claim: _Claim, read: _Read, ranked: Sequence[tuple[float, int]]
+    ) -> list[Citation]:
+        if not ranked or not read.says_something:
+            return []
+        _, number = ranked[0]
+        if _share(read.weighed, self._passages[number - 1].stems) < CLEARLY:
+            return []
+        end = END_MARKS.search(claim.text)
+        place = claim.span.end - (len(end.group()) if end is not None else 0)
+        return [self._citation(claim, read, Span(place, place), number, Verdict.ADDED, None)]
+
+    def _ranked(self, read: _Read) -> list[tuple[float, int]]:
+        """How well each passage fits that bears the claim out, and its number."""
+        found = []
+        for number, passage in enumerate(self._passages, start=1):
+            if self._bears_out(passage, read):
+                share = 0.0 if read.is_yes_or_no else _share(read.weighed, passage.stems)
+                found.append((share + QUESTION_SHARE * passage.question_share, number))
+        return sorted(found, key=lambda each: (-each[0], each[1]))
+
+    def _bears_out(self, passage: _Passage, read: _Read) -> bool:
+        if not (self._has_exact(passage, read) and read.says_something):
+            return False
+        if read.is_short and passage.question_share < ENOUGH_OF_QUESTION:
+            return False
+        return read.is_yes_or_no or _share(read.weighed, passage.stems) >= ENOUGH
+
+    def _has_exact(self, passage: _Passage, read: _Read) -> bool:
+        names = (each for each in read.weighed if each.term.word in read.exact.names)
+        return has_numbers(read.exact.numbers, passage.numbers) and all(
+            each.found_in(passage.stems) >= NAME_FOUND * each.weight for each in names
+        )
+
+    def _is_unfound(self, claim: _Claim, found: Sequence[Citation]) -> bool:
+        """A mark was there for nothing; or none, and a number or a name that no passage has."""
+        if found:
+            return not any(each.is_shown for each in found)
+        read = self._read(claim.text)
+        is_exact = bool(read.exact.numbers or read.exact.names)
+        return is_exact and not any(self._has_exact(each, read) for each in self._passages)
+
+    def _citation(
+        self,
+        claim: _Claim,
+        read: _Read,
+        mark: Span,
+        number: int,
+        verdict: Verdict,
+        written: int | None,
+    ) -> Citation:
+        is_shown = verdict is not Verdict.DROPPED
+        return Citation(
+            number=number,
+            sentence=claim.span,
+            mark=mark,
+            verdict=verdict,
+            written=written,
+            quote=self._quote(read, self._passages[number - 1].text) if is_shown else Span(0, 0),
+        )
+
+    def _quote(self, read: _Read, text: str) -> Span:
+        """The sentence of a passage that has most of a claim; the first of equals."""
+        wanted = [*read.weighed, *(self._asked if read.is_short else ())]
+
+        def fit(span: Span) -> float:
+            part = text[span.start : span.end]
+            there = frozenset[str]().union(*numbers_in(part))
+            num = sum(not each.isdisjoint(there) for each in read.exact.numbers)
+            return num + _share(wanted, self._stems_of(part)) * bool(wanted)
+
+        return max(sentences(text), key=fit, default=Span(0, len(text)))
+
+    def _read(self, text: str) -> _Read:
+        exact = exact_in(text)
+        names = frozenset(part for name in exact.names for part in WORD.findall(fold(name)))
+        # A number is looked for as a number, and words that every text has tell nothing.
+        weighed = [
+            each
+            for each in self._weigh(text)
+            if not each.term.word.isdigit() and each.term.word not in STOP_WORDS
+        ]
+        words = {each.term.word for each in weighed}
+        return _Read(weighed, Exact(exact.numbers, names), bool(words) and words <= YES_OR_NO)
+
+
+def _share(weighed: Sequence[Weighed], stems: frozenset[str]) -> float:
+    """How much of the weight of these words is there; all, where there is no word."""
+    total = sum(each.weight for each in weighed)
+    return sum(each.found_in(stems) for each in weighed) / total if total else 1.0
+
+
+def _claims(content: str, sentence: Span) -> Iterator[_Claim]:
+    """A sentence cut behind each group of marks; what is left over goes with the last of them."""
+    groups: list[list[re.Match[str]]] = []
+    start = sentence.start
+    for mark in MARK.finditer(content, sentence.start, sentence.end):
+        before = content[groups[-1][-1].end() : mark.start()] if groups else ""
+        if groups and (
+            not before.strip(BETWEEN_MARKS) or _says_little(content[start : mark.start()])
+        ):
+            groups[-1].append(mark)
+        else:
+            start = groups[-1][-1].end() if groups else start
+            groups.append([mark])
+    if not groups:
+        yield _Claim(sentence, content[sentence.start : sentence.end], ())
+        return
+    start = sentence.start
+    for number, group in enumerate(groups, start=1):
+        end = sentence.end if number == len(groups) else group[-1].end()
+        text = MARK.sub(" ", content[start:end])
+        yield _Claim(Span(start, end), text, tuple(group))
+        start = end
+
+
+def _says_little(text: str) -> bool:
+    """Such as "According to"."""
+    words = WORD.findall(MARK.sub(" ", text))
+    return len(words) < FEWEST_WORDS and sum(map(len, words)) < FEWEST_CHARACTERS

@@ -1,0 +1,166 @@
+"""What an answer stands on: the passages that were found for its question, and its citations."""
+
+import unicodedata
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any
+
+from app.amounts import counted
+from app.documents.citation import Citation, Span, span_from_json
+from app.documents.quotation import Quotation
+from app.documents.scope import WHOLE_LIBRARY, Scope
+
+MOST_QUOTATIONS = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grounds:
+    """`searched` was looked for in `num_documents` documents of `scope`.
+
+    `is_found`: the model was given `quotations`, numbered from 1, between fences with the sign
+    `fence`; they took `num_tokens` of its prompt. Otherwise they are the nearest there is, and no
+    model was asked. `citations` stand in the order of the text; `unfound` are sentences that
+    state what stands in none of the quotations.
+    """
+
+    scope: Scope = WHOLE_LIBRARY
+    searched: str = ""
+    num_documents: int = 0
+    is_found: bool = False
+    quotations: tuple[Quotation, ...] = ()
+    fence: str = ""
+    num_tokens: int = 0
+    citations: tuple[Citation, ...] = ()
+    unfound: tuple[Span, ...] = ()
+
+    def quotation_of(self, citation: Citation) -> Quotation:
+        return self.quotations[citation.number - 1]
+
+    def quote_of(self, citation: Citation) -> str:
+        """The words that bear the sentence out."""
+        return self.quotation_of(citation).text[slice(*citation.quote)]
+
+    @property
+    def cited(self) -> tuple[int, ...]:
+        """The numbers of the quotations that the answer names, in the order of the text."""
+        return tuple(dict.fromkeys(each.number for each in self.citations if each.is_shown))
+
+    def unchecked(self) -> "Grounds":
+        """Without what is known of the answer: as they were before it."""
+        return replace(self, citations=(), unfound=())
+
+    def check_fits(self, content: str) -> None:
+        """Raises ValueError where this cannot be said of an answer with this text."""
+        spans = [each for citation in self.citations for each in (citation.sentence, citation.mark)]
+        if any(each.end > len(content) for each in (*spans, *self.unfound)):
+            raise ValueError("a citation lies behind the end of its answer")
+        marks = [citation.mark for citation in self.citations]
+        if any(one.end > other.start for one, other in pairwise(marks)):
+            raise ValueError("the citations of an answer stand in the order of its text")
+
+    def as_json(self) -> dict[str, Any]:
+        """What `from_json` takes."""
+        return {
+            "scope": self.scope.as_json(),
+            "searched": self.searched,
+            "num_documents": self.num_documents,
+            "is_found": self.is_found,
+            "quotations": [each.as_json() for each in self.quotations],
+            "fence": self.fence,
+            "num_tokens": self.num_tokens,
+            "citations": [each.as_json() for each in self.citations],
+            "unfound": [list(each) for each in self.unfound],
+        }
+
+    @classmethod
+    def from_json(cls, found: object) -> "Grounds":
+        """Raises ValueError for what `as_json` does not write."""
+        if not isinstance(found, Mapping):
+            raise ValueError("what an answer stands on is an object")
+        quotations = tuple(map(Quotation.from_json, _list(found, "quotations")))
+        citations = tuple(map(Citation.from_json, _list(found, "citations")))
+        if len(quotations) > MOST_QUOTATIONS:
+            raise ValueError(f"an answer stands on {len(quotations):,} quotations")
+        if not all(1 <= each.number <= len(quotations) for each in citations if each.is_shown):
+            raise ValueError("a citation names a quotation that is not there")
+        is_found, searched, fence = (found.get(key) for key in ("is_found", "searched", "fence"))
+        if not isinstance(is_found, bool) or not isinstance(searched, str):
+            raise ValueError("it is told whether and what was found for an answer")
+        if not isinstance(fence, str):
+            raise ValueError("the fence of quotations is a text")
+        return cls(
+            scope=Scope.from_json(found.get("scope")),
+            searched=searched,
+            num_documents=_count(found, "num_documents"),
+            is_found=is_found,
+            quotations=quotations,
+            fence=fence,
+            num_tokens=_count(found, "num_tokens"),
+            citations=citations,
+            unfound=tuple(map(span_from_json, _list(found, "unfound"))),
+        )
+
+
+def marked(
+    content: str,
+    grounds: Grounds,
+    mark: Callable[[Citation], str],
+    around_unfound: tuple[str, str] = ("", ""),
+) -> str:
+    """The answer with what `mark` gives in the place of each mark that is shown, without those
+    that were dropped, and with these texts around each sentence that was not found."""
+    changes: list[tuple[Span, int, str]] = []
+    for citation in grounds.citations:
+        shown = mark(citation) if citation.is_shown else ""
+        begin = citation.mark.start
+        before_it = content[:begin][-1:]
+        if not shown and before_it == " ":
+            # The space before it was there for its sake.
+            changes.append((Span(begin - 1, citation.mark.end), 1, ""))
+            continue
+        is_added = citation.written is None
+        space = " " if is_added and _takes_space(before_it) else ""
+        changes.append((citation.mark, 1, space + shown))
+    before, after = around_unfound
+    for sentence in grounds.unfound:
+        changes.append((Span(sentence.start, sentence.start), 0, before))
+        changes.append((Span(sentence.end, sentence.end), 2, after))
+    pieces: list[str] = []
+    done = 0
+    for span, _, text in sorted(changes, key=lambda each: (each[0].start, each[1])):
+        pieces += content[done : max(done, span.start)], text
+        done = max(done, span.end)
+    return "".join([*pieces, content[done:]])
+
+
+def _takes_space(character: str) -> bool:
+    """Whether a space stands between it and a mark."""
+    is_wide = bool(character) and unicodedata.east_asian_width(character) in "WF"
+    return bool(character.strip()) and not is_wide
+
+
+def with_marks(content: str, grounds: Grounds) -> str:
+    """The answer as text, with the marks as they were found right: "[2]"."""
+    return marked(content, grounds, lambda citation: f"[{citation.number}]")
+
+
+def nothing_found(grounds: Grounds) -> str:
+    """The answer where no model is asked."""
+    looked = counted(grounds.num_documents, "document")
+    nearest = " The nearest passages are named below." if grounds.quotations else ""
+    return f"I found nothing about this in your documents. I looked through {looked}.{nearest}"
+
+
+def _list(found: Mapping[str, Any], name: str) -> list[Any]:
+    value = found.get(name, [])
+    if not isinstance(value, list):
+        raise ValueError(f"{name!r} of what an answer stands on is a list")
+    return value
+
+
+def _count(found: Mapping[str, Any], name: str) -> int:
+    value = found.get(name, 0)
+    if type(value) is not int or not 0 <= value < 10**9:
+        raise ValueError(f"{name!r} of what an answer stands on is a number")
+    return value

@@ -1,0 +1,54 @@
+"""Where the sentences of an answer lie, in any script, with the marks that follow them.
+
+It is long. [1] It rises in the Alps [2].
+^-------------^ ^-----------------------^
+"""
+
+import re
+from collections.abc import Iterator
+
+from app.documents.citation import Span
+
+END = re.compile(r"[.!?…]+[\"'”’»)\]]*(?=\s|\[\d|\Z)|[。！？؟۔।॥]+[\"'”’»」』）]*|\n+")
+MARKS_AFTER = re.compile(r"(?:[ \t]*\[\d{1,4}\])+")
+INITIAL = re.compile(r"(?:\A|[^\w])\w\Z")
+ORDINAL = re.compile(r"(?:\A|[^\w.,])\d{1,2}\Z")
+ABBREVIATED = re.compile(
+    r"(?:\A|[^\w])(?:dr|mr|mrs|ms|prof|st|no|nr|vs|etc|ca|approx|bzw|evtl|ggf|str|jr|sr|fig|vol|al"
+    r"|art|abs|sra?|av|inc|ltd|co|т|г|гг|см|др)\Z",
+    re.IGNORECASE,
+)
+
+
+def sentences(text: str) -> Iterator[Span]:
+    """In their order, without white space at their edges. What lies between is white space."""
+    start = 0
+    for end in END.finditer(text):
+        if end.start() < start or _goes_on(text, start, end):
+            continue
+        stop = end.end()
+        marks = MARKS_AFTER.match(text, stop)
+        if marks is not None and "\n" not in end.group():
+            stop = marks.end()
+        yield from _trimmed(text, start, stop)
+        start = stop
+    yield from _trimmed(text, start, len(text))
+
+
+def _goes_on(text: str, start: int, end: re.Match[str]) -> bool:
+    """A full stop that ends no sentence: after an initial, a number, or what is cut short."""
+    if end.group() != ".":
+        return False
+    before = text[start : end.start()]
+    following = text[end.end() :].lstrip()[:1]
+    if following.islower() or ABBREVIATED.search(before) or INITIAL.search(before):
+        return bool(following)
+    return bool(ORDINAL.search(before)) and following.isalnum()
+
+
+def _trimmed(text: str, start: int, end: int) -> Iterator[Span]:
+    inner = text[start:end]
+    core = inner.strip()
+    if core:
+        begin = start + inner.index(core)
+        yield Span(begin, begin + len(core))
