@@ -6,9 +6,11 @@ from dataclasses import dataclass
 
 from sqlite_utils import Database as Tables
 
+from app.documents.citation import Span
 from app.documents.document import FileState, Unreadable
 from app.documents.kinds import Kind
 from app.documents.page_picture import PictureWish, letters_of
+from app.documents.quotation import Quotation
 from app.documents.rows import path_from
 from app.documents.scan import Stamp, sha256_of, stamp_of
 from engine.errors import UsageError
@@ -109,6 +111,29 @@ def page_view(tables: Tables, document_id: int, number: int, stretch: Stretch | 
         sha256=sha256,
         places=tuple(Place(path_from(path), Stamp(size, at)) for path, size, at in rows),
     )
+
+
+def document_of(tables: Tables, sha256: str) -> int | None:
+    """What was read of these bytes; None: nothing that is still here."""
+    found = tables.execute("select id from document where sha256 = ?", [sha256]).fetchone()
+    return None if found is None else int(found[0])
+
+
+def stretch_of(quotation: Quotation, part: Span | None, text: str) -> Stretch:
+    """Where a quotation, or a part of it, stands in `text`, that of its first page now."""
+    start = quotation.start
+    if quotation.page != quotation.page_to:
+        page_to, end = quotation.page_to, quotation.end
+        return Stretch(page=quotation.page, page_to=page_to, start=start, end=end)
+    if text[start : start + len(quotation.text)] != quotation.text:
+        # An older version has read it differently.
+        start = text.find(quotation.text)
+    if start < 0:
+        return Stretch(page=quotation.page, page_to=quotation.page, start=0, end=0)
+    end = start + len(quotation.text)
+    if part is not None and part.start < part.end:
+        start, end = start + part.start, start + part.end
+    return Stretch(page=quotation.page, page_to=quotation.page, start=start, end=end)
 
 
 async def place_of(view: PageView) -> Place:

@@ -9,7 +9,8 @@ from app.amounts import counted, duration
 from app.documents.document import FileState, PageFlag
 from app.documents.intake import AtWork
 from app.documents.overview import Backlog, Cost, Counts, Overview
-from app.documents.page_view import PageView
+from app.documents.page_view import PageView, Stretch
+from app.documents.quotation import Quotation
 from app.documents.rows import LibraryFile, Root, stored
 from app.documents.scan import is_under
 from app.documents.search import Found, Hit
@@ -29,12 +30,19 @@ STATES = {
 """In the order in which they are shown."""
 OF_ONE = {FileState.NEEDS_PASSWORD: "needs a password"}
 
+NO_LONGER_THERE = (
+    "What was read of this file is no longer in the library: the file has changed since, was"
+    " deleted, or was taken out of it. This is the passage as the model was given it."
+)
+
 FLAGS = {
     PageFlag.PICTURE_ONLY: "This page is a picture without text.",
     PageFlag.OCR: "This text was read from a picture.",
     PageFlag.GARBLED: "The letters of this page make no words.",
     PageFlag.HIDDEN_LEFT_OUT: "Text that nobody sees on this page was left out.",
 }
+
+LONGEST_LABEL = 40
 
 # What would turn round, break or end the line that it stands in.
 _UNSEEN = re.compile(
@@ -185,13 +193,14 @@ def hit_rows(found: Found) -> dict[str, Any]:
 
 
 def hit_row(hit: Hit) -> dict[str, Any]:
+    heading = hit.heading[-1] if hit.heading else ""
     return {
         "document": hit.document_id,
         "name": name_of(hit.paths[0]),
         "paths": [plain(path) for path in hit.paths],
         "page": hit.page,
         "where": page_words(hit.page, hit.label),
-        "heading": plain(hit.heading[-1]) if hit.heading else "",
+        "heading": plain(heading) if heading != hit.label else "",
         "stretch": [hit.page, hit.page_to, hit.start, hit.end],
         "snippet": hit.snippet.text,
         "marks": [list(mark) for mark in hit.snippet.marks],
@@ -201,17 +210,23 @@ def hit_row(hit: Hit) -> dict[str, Any]:
 def page_words(number: int, label: str) -> str:
     """How a page is called: by its number, and by its label where that says something else."""
     shown = f"page {number}"
-    return shown if label in ("", str(number)) else f"{shown} ({plain(label)})"
+    if label in ("", str(number)):
+        return shown
+    label = plain(label)
+    # A page of a text without pages is called by its heading, which may be a sentence.
+    short = label if len(label) <= LONGEST_LABEL else f"{label[:LONGEST_LABEL].rstrip()}…"
+    return f"{shown} ({short})"
 
 
-def page_row(view: PageView, notice: str) -> dict[str, Any]:
-    """`notice` is what is the matter with its file, or empty."""
+def page_row(view: PageView, notice: str, stretch: Stretch | None) -> dict[str, Any]:
+    """`notice` is what is the matter with its file, or empty; `stretch` is what is meant."""
     flags = [FLAGS[PageFlag(flag)] for flag in view.flags]
     return {
         "document": view.document_id,
         "name": name_of(view.places[0].path) if view.places else plain(view.title),
         "paths": [plain(place.path) for place in view.places],
         "number": view.number,
+        "stretch": [stretch.page, stretch.page_to, stretch.start, stretch.end] if stretch else None,
         "where": page_words(view.number, view.label),
         "num_pages": view.num_pages,
         "can_be_drawn": view.can_be_drawn and not notice,
@@ -219,4 +234,22 @@ def page_row(view: PageView, notice: str) -> dict[str, Any]:
         "start": view.start,
         "end": view.end,
         "notices": [each for each in (plain(notice), *flags) if each],
+    }
+
+
+def quotation_row(quotation: Quotation) -> dict[str, Any]:
+    """A passage whose document is no longer in the library: it stands with its answer."""
+    return {
+        "document": None,
+        "name": plain(quotation.name),
+        "paths": [plain(path) for path in quotation.paths],
+        "number": quotation.page,
+        "stretch": None,
+        "where": page_words(quotation.page, quotation.label),
+        "num_pages": 0,
+        "can_be_drawn": False,
+        "text": quotation.text,
+        "start": 0,
+        "end": len(quotation.text),
+        "notices": [NO_LONGER_THERE],
     }

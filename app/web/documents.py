@@ -16,14 +16,16 @@ from fastapi.responses import JSONResponse, PlainTextResponse
 from starlette.requests import ClientDisconnect
 
 from app.amounts import counted
+from app.documents.citation import Span
 from app.documents.document import FileState, Unreadable
 from app.documents.library import Library
 from app.documents.overview import Wanted, backlog, cost_of, counts_by_root, overview
-from app.documents.page_view import PageView, Stretch, place_of
-from app.documents.rows import path_from
+from app.documents.page_view import PageView, Stretch, document_of, place_of, stretch_of
+from app.documents.quotation import Quotation
+from app.documents.rows import path_from, stored
 from app.ui import documents as words
 from app.ui.room import Services
-from engine.errors import InglenookError, UsageError
+from engine.errors import InglenookError, NotFound, UsageError
 
 Action = Callable[[dict[str, Any]], Awaitable[Any]]
 NOT_THE_PAGE = "Only the app's own page may do this."
@@ -137,18 +139,53 @@ class DocumentDesk:
         return words.hit_rows(await self._library.find(text, collections=names, limit=NUM_HITS))
 
     async def page(self, given: dict[str, Any]) -> dict[str, Any]:
-        """The text of a page, and what is the matter with its file now."""
-        view = await self._view(given)
+        """The text of a page, and what is the matter with its file now; of a page, or of what an
+        answer stands on."""
+        if given.get("answer") is not None:
+            return await self._quoted(given)
+        stretch = _stretch(given)
+        return await self._shown(await self._view(given, stretch), stretch)
+
+    async def _quoted(self, given: dict[str, Any]) -> dict[str, Any]:
+        quotation, part = await self._quotation(given)
+        library = self._library
+        document = await library.ask(lambda tables: document_of(tables, quotation.sha256))
+        if document is None:
+            return words.quotation_row(quotation)
+        bare = await library.page(document, quotation.page)
+        stretch = stretch_of(quotation, part, bare.text)
+        return await self._shown(await library.page(document, quotation.page, stretch), stretch)
+
+    async def _shown(self, view: PageView, stretch: Stretch | None) -> dict[str, Any]:
         notice = ""
         try:
             await place_of(view)
         except Unreadable as problem:
             notice = str(problem)
-        return words.page_row(view, notice)
+        return words.page_row(view, notice, stretch)
+
+    async def _quotation(self, given: dict[str, Any]) -> tuple[Quotation, Span | None]:
+        """What an answer was given, and the part of it that a citation means."""
+        conversations = self._services.conversations
+        number, citation = given.get("quotation"), given.get("citation")
+        try:
+            answer = (await conversations.path(_text(given, "answer")))[-1]
+            # Of a deleted conversation nothing is given out any more.
+            await conversations.get(answer.conversation_id)
+        except NotFound as error:
+            raise UsageError("This answer is gone: it may have been deleted.") from error
+        grounds = answer.grounds
+        if grounds is None or type(number) is not int or type(citation) is not int:
+            raise UsageError("It is not known which passage is meant: open it again.")
+        if not 1 <= number <= len(grounds.quotations):
+            raise UsageError("This answer was given no such passage.")
+        is_known = 1 <= citation <= len(grounds.citations)
+        part = grounds.citations[citation - 1].quote if is_known else None
+        return grounds.quotations[number - 1], part
 
     async def picture(self, given: dict[str, Any]) -> Response:
         try:
-            view = await self._view(given)
+            view = await self._view(given, _stretch(given))
             picture = await self._library.picture(view, str(given.get("password") or ""))
         except Unreadable as problem:
             needs_password = problem.state is FileState.NEEDS_PASSWORD
@@ -160,15 +197,11 @@ class DocumentDesk:
         headers = {BOXES_HEADER: json.dumps(boxes), "cache-control": "no-store"}
         return Response(picture.png, headers=headers, media_type="image/png")
 
-    async def _view(self, given: dict[str, Any]) -> PageView:
-        document, number, stretch = given.get("document"), given.get("number"), given.get("stretch")
+    async def _view(self, given: dict[str, Any], stretch: Stretch | None) -> PageView:
+        document, number = given.get("document"), given.get("number")
         if type(document) is not int or type(number) is not int:
             raise UsageError("It is not known which page is meant: open it again.")
-        meant = None
-        if isinstance(stretch, list) and [type(each) for each in stretch] == [int] * 4:
-            page, page_to, start, end = stretch
-            meant = Stretch(page=page, page_to=page_to, start=start, end=end)
-        return await self._library.page(document, number, meant)
+        return await self._library.page(document, number, stretch)
 
     async def add(self, given: dict[str, Any]) -> dict[str, Any]:
         """A path on this machine; what lies there stays there."""
@@ -197,7 +230,7 @@ class DocumentDesk:
         await library.add(received.folder, tries_again=False)
         if collection:
             await library.collect(_collection({"name": collection}), path)
-        return await self.here()
+        return {**await self.here(), "added": stored(str(path))}
 
     async def unlock(self, given: dict[str, Any]) -> dict[str, Any]:
         """With a password, which is forgotten when nothing waits any more."""
@@ -246,6 +279,14 @@ class DocumentDesk:
     async def take_out(self, given: dict[str, Any]) -> dict[str, Any]:
         await self._library.remove(_path(given), collection=_text(given, "name"))
         return await self.here()
+
+
+def _stretch(given: dict[str, Any]) -> Stretch | None:
+    stretch = given.get("stretch")
+    if not isinstance(stretch, list) or [type(each) for each in stretch] != [int] * 4:
+        return None
+    page, page_to, start, end = stretch
+    return Stretch(page=page, page_to=page_to, start=start, end=end)
 
 
 def _question(name: str, num: str, *, is_ours: bool) -> str:

@@ -382,7 +382,7 @@
   // The list as it is now; what is shown of it is drawn anew.
   const take = (next) => {
     if (!next) return;
-    const { progress, ...rest } = next;
+    const { progress, added, ...rest } = next;
     state = { ...state, ...rest };
     if (current !== "find") SHOWN[current]();
     showProgress(progress);

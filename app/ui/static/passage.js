@@ -1,6 +1,6 @@
 // A page of one of the user's files, beside the chat: as it looks, with the words that are meant
 // boxed, or its text with these words marked. Whoever wants one sends "inglenook:passage" with
-// {document, number, stretch}.
+// {document, number, stretch}, or {answer, quotation, citation} for what an answer stands on.
 (() => {
   "use strict";
   const find = (selector) => document.querySelector(selector);
@@ -46,6 +46,25 @@
   };
 
   // ---- its picture
+  const NEAR = 0.008;
+  // Boxes that touch are framed as one: a passage, and not its lines.
+  const framed = (places) => {
+    const frames = [];
+    for (const place of places) {
+      let [left, top, width, height] = place;
+      let [right, bottom] = [left + width, top + height];
+      for (let at = frames.length - 1; at >= 0; at -= 1) {
+        const [l, t, w, h] = frames[at];
+        if (l > right + NEAR || l + w < left - NEAR || t > bottom + NEAR || t + h < top - NEAR) continue;
+        [left, top] = [Math.min(left, l), Math.min(top, t)];
+        [right, bottom] = [Math.max(right, l + w), Math.max(bottom, t + h)];
+        frames.splice(at, 1);
+        at = frames.length;
+      }
+      frames.push([left, top, right - left, bottom - top]);
+    }
+    return frames;
+  };
   const boxAt = ([left, top, width, height]) => {
     const box = made("span", { className: "box" });
     Object.assign(box.style, { left: `${100 * left}%`, top: `${100 * top}%`, width: `${100 * width}%`, height: `${100 * height}%` });
@@ -82,15 +101,18 @@
     if (mine !== turn) return;
     forget();
     picture = URL.createObjectURL(bytes);
-    const boxes = JSON.parse(reply.headers.get("inglenook-boxes")).map(boxAt);
+    const places = JSON.parse(reply.headers.get("inglenook-boxes"));
+    const boxes = places.map(boxAt);
     const image = made("img", { src: picture, alt: `${shown.name}, ${shown.where}` });
     await image.decode().catch(() => {});
     if (mine !== turn) return;
     const isMeant = shown.end > shown.start;
     say(...shown.notices, isMeant && !boxes.length && "These words were not found in the picture of the page; its text has them.");
-    part("body").replaceChildren(made("div", { className: "sheet" }, image, ...boxes));
+    const frames = framed(places).map(boxAt);
+    part("body").replaceChildren(made("div", { className: "sheet" }, image, made("div", { className: "boxes" }, ...boxes), ...frames));
+    for (const frame of frames) frame.classList.add("frame");
     part("body").scrollTop = 0;
-    boxes[0]?.scrollIntoView({ block: "center" });
+    frames[0]?.scrollIntoView({ block: "center" });
   };
 
   const showBody = () => {
@@ -118,12 +140,13 @@
       for (const name of ["before", "after", "copy", "as"]) part(name).disabled = true;
       return;
     }
-    wanted = page;
     shown = answer;
+    // From an answer it is one of its passages first, and then a page like any other.
+    wanted = { document: shown.document, number: shown.number, stretch: shown.stretch };
     part("name").textContent = shown.name;
     part("name").title = shown.paths.join("\n");
-    part("where").textContent = `${shown.where} of ${shown.num_pages.toLocaleString("en")}`;
-    part("before").disabled = shown.number <= 1;
+    part("where").textContent = shown.num_pages ? `${shown.where} of ${shown.num_pages.toLocaleString("en")}` : shown.where;
+    part("before").disabled = !shown.document || shown.number <= 1;
     part("after").disabled = shown.number >= shown.num_pages;
     part("copy").disabled = shown.end <= shown.start;
     part("as").disabled = false;
@@ -193,6 +216,19 @@
     part("body").replaceChildren();
     if (!dialog.open) dialog.showModal();
     find("#passage_close").focus();
-    show({ document: detail.document, number: detail.number, stretch: detail.stretch ?? null });
+    const { opener: _, ...page } = detail;
+    show(page);
   });
+
+  // ---- chips of an answer, before the library keeps a click on a link within the page to itself
+  const CHIP = /^#passage-(.+)-(\d+)-(\d+)$/;
+  addEventListener("click", (event) => {
+    const chip = event.target.closest?.('#chat a[href^="#passage-"]');
+    const named = chip?.hash.match(CHIP);
+    if (!named) return;
+    event.preventDefault();
+    event.stopPropagation();
+    const [, answer, quotation, citation] = named;
+    dispatchEvent(new CustomEvent("inglenook:passage", { detail: { answer, quotation: Number(quotation), citation: Number(citation), opener: chip } }));
+  }, true);
 })();
