@@ -76,15 +76,14 @@ def place_rows(
     rows = []
     for root in roots:
         own = counts.get(root.root_id, {})
-        is_received = root.path == received
         rows.append(
             {
                 "path": stored(root.path),
-                "name": "Dropped on this page" if is_received else name_of(root.path),
+                "name": _place_name(root.path, received),
                 "where": plain(root.path),
                 "is_folder": root.is_folder,
                 "is_there": root.is_there,
-                "is_received": is_received,
+                "is_received": root.path == received,
                 "num_files": sum(own.values()),
                 "total": counted(sum(own.values()), "file"),
                 "counts": counts_in_words(own),
@@ -94,12 +93,20 @@ def place_rows(
     return rows
 
 
-def collection_rows(collections: Mapping[str, list[str]]) -> list[dict[str, Any]]:
+def _place_name(path: str, received: str) -> str:
+    return "Dropped on this page" if path == received else name_of(path)
+
+
+def collection_rows(collections: Mapping[str, list[str]], received: str) -> list[dict[str, Any]]:
     return [
         {
             "name": name,
             "places": [
-                {"path": stored(path), "name": name_of(path), "where": plain(path)}
+                {
+                    "path": stored(path),
+                    "name": _place_name(path, received),
+                    "where": plain(path),
+                }
                 for path in paths
             ],
         }

@@ -111,7 +111,7 @@ class DocumentDesk:
         counts = await library.ask(counts_by_root)
         return {
             "places": words.place_rows(await library.roots(), counts, collections, received),
-            "collections": words.collection_rows(collections),
+            "collections": words.collection_rows(collections, received),
             "received": words.plain(received),
             "progress": await self.progress(),
         }
