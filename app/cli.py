@@ -14,6 +14,7 @@ from app.commands import quantize
 from app.commands.arguments import make_parser
 from app.commands.carry_out import COMMANDS, carry_out
 from app.commands.console import Terminal, shown
+from app.commands.docs import BROKEN_OFF
 from app.commands.given import absolute, adapters_of, options_of
 from app.commands.options import Options
 from app.commands.parser import Parser
@@ -60,6 +61,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(shown(str(error)), file=sys.stderr)
         return 2 if isinstance(error, UsageError) else 1
     except KeyboardInterrupt:
+        if given[:2] == ["docs", "add"]:
+            print(BROKEN_OFF, file=sys.stderr)
         return 130
     except BrokenPipeError:
         # The reader has enough (`| head`); nothing is left to be said to it.

@@ -30,11 +30,6 @@ class Forgetting:
         self._has_kv = has_kv
         self._tasks: set[asyncio.Task[None]] = set()
 
-    @property
-    def is_over(self) -> bool:
-        """Nothing is still to be forgotten."""
-        return not self._tasks
-
     async def all_but_the_living(self, model: ChatModel) -> None:
         """Remove the KV of what was deleted while this model was not there to hear of it."""
         try:

@@ -41,6 +41,11 @@ class Paths:
         return cls(data, cache, data / "models", logs)
 
     @property
+    def own(self) -> tuple[Path, ...]:
+        """What is never read as one of the user's own files: keys and chats lie there."""
+        return (self.data, self.cache, self.models, self.logs)
+
+    @property
     def database(self) -> Path:
         return self.data / "history.sqlite3"
 
@@ -132,7 +137,7 @@ class Paths:
 
     def create(self) -> None:
         """Make the folders, and what is missing above them, readable by this user only."""
-        for folder in (self.data, self.cache, self.models, self.logs):
+        for folder in self.own:
             try:
                 # `parents=True` would give those above it the mode of every new folder.
                 for place in (*reversed(folder.parents), folder):

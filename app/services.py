@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from app.documents.library import Library
     from app.documents.received import Received
     from app.models.library import ModelLibrary
+    from app.updates.updates import Updates
 
 IDLE_LOOK_S = 15.0
 """How often it is looked whether the model may be freed."""
@@ -272,6 +273,13 @@ class Services:
         from app.cuda.wheels import brought
 
         return Installation(self.paths, self.library.connections, wheels=brought())
+
+    @cached_property
+    def updates(self) -> "Updates":
+        """Whether there is a newer version; asked only when somebody wants to know."""
+        from app.updates.updates import Updates
+
+        return Updates(self.library.connections)
 
     def _loaded_bytes(self) -> int:
         memory = self.memory

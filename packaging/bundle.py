@@ -14,6 +14,7 @@ from functools import cache
 from importlib.metadata import Distribution
 from pathlib import Path, PurePosixPath
 
+from app.version import VERSION
 from packaging.requirements import Requirement
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -160,16 +161,31 @@ def engine_libraries() -> list[DataFile]:
 
 
 def metadata_files(into: Path) -> list[DataFile]:
-    """For each distribution what `importlib.metadata` is asked for: its name and its version.
+    """For each distribution what `importlib.metadata` is asked for: its name and its version, and
+    for the app its addresses, too.
 
     The heads alone, written below `into`: the rest tells of the installation and its sources.
     """
     made: list[DataFile] = []
     for name, distribution in shipped().items():
         folder = f"{name.replace('-', '_')}-{distribution.version}.dist-info"
-        file = into / folder / "METADATA"
-        file.parent.mkdir(parents=True, exist_ok=True)
         lines = [f"{key}: {distribution.metadata[key]}" for key in ("Metadata-Version", "Name")]
-        file.write_text("\n".join([*lines, f"Version: {distribution.version}", ""]))
-        made.append((str(file), folder))
+        lines.append(f"Version: {distribution.version}")
+        made.append((_metadata_file(into / folder, lines), folder))
+    folder = f"inglenook-{VERSION}.dist-info"
+    made.append((_metadata_file(into / folder, own_metadata()), folder))
     return made
+
+
+def own_metadata() -> list[str]:
+    """Of the app, from the tree: what is installed may be of another day."""
+    declared = project()["project"]
+    assert isinstance(declared, dict)
+    addresses = [f"Project-URL: {name}, {url}" for name, url in declared.get("urls", {}).items()]
+    return ["Metadata-Version: 2.4", "Name: inglenook", f"Version: {VERSION}", *addresses]
+
+
+def _metadata_file(folder: Path, lines: list[str]) -> str:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "METADATA").write_text("\n".join([*lines, ""]), encoding="utf-8")
+    return str(folder / "METADATA")

@@ -1,8 +1,7 @@
 """How llama.cpp is compiled: for the processor at hand, or for every one that a package may meet.
 
-Either build is cut to what Python loads, a third of the work and a tenth of the size: llama.cpp's
-command-line library (common) has no switch where llama-cpp-python forces it on, so a project
-include sets it.
+Either build is cut to what Python loads, a third of the work and a tenth of the size. What has no
+switch is set in a project include, engine.cmake.
 """
 
 from __future__ import annotations  # install.py must get as far as its sentence on an older Python
@@ -12,7 +11,7 @@ import shlex
 import sys
 from pathlib import Path
 
-NO_COMMON = Path(__file__).resolve().parent / "no_common.cmake"
+PROJECT_INCLUDE = Path(__file__).resolve().parent / "engine.cmake"
 LIBRARIES = "llama_cpp/lib"
 
 
@@ -64,7 +63,7 @@ def _multimodal(vision: bool) -> list[str]:
 
 
 def _cut_to_python(platform: str) -> list[str]:
-    arguments = [f"-DCMAKE_PROJECT_llama.cpp_INCLUDE={NO_COMMON.as_posix()}"]
+    arguments = [f"-DCMAKE_PROJECT_llama.cpp_INCLUDE={PROJECT_INCLUDE.as_posix()}"]
     if platform == "linux":
         # A wheel holds no links: without this each library comes six times, and two are loaded.
         arguments += ["-DCMAKE_PLATFORM_NO_VERSIONED_SONAME=ON"]

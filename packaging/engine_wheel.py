@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import platformdirs
-from engine_build import NO_COMMON, build_environment, portable_arguments
+from engine_build import PROJECT_INCLUDE, build_environment, portable_arguments
 
 LOCK = Path(__file__).resolve().parent / "requirements" / "app.lock"
 CACHE = Path(platformdirs.user_cache_dir("inglenook-build", appauthor=False))
@@ -49,8 +49,8 @@ def inputs(vision: bool) -> str:
     compiler = subprocess.run(["c++", "--version"], capture_output=True, text=True).stdout
     arguments = portable_arguments(Path("source"), Path("build"), vision=vision)
     # Where this checkout lies is no input.
-    settings = [argument for argument in arguments if str(NO_COMMON) not in argument]
-    facts = [locked_entry("llama-cpp-python"), NO_COMMON.read_text(), *settings, compiler]
+    settings = [argument for argument in arguments if str(PROJECT_INCLUDE) not in argument]
+    facts = [locked_entry("llama-cpp-python"), PROJECT_INCLUDE.read_text(), *settings, compiler]
     facts += [platform.platform(terse=True), platform.machine()]
     return hashlib.sha256("\0".join(facts).encode()).hexdigest()[:16]
 

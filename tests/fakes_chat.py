@@ -32,6 +32,7 @@ from app.models.starter import starter_model
 from app.paths import Paths
 from app.presets.store import Presets
 from app.settings import Settings
+from app.updates.updates import Updates
 from engine.adapter import Adapter
 from engine.errors import PromptTooLong, UsageError
 from engine.media import MediaKind
@@ -260,6 +261,7 @@ class FakeServices:
         self.library = ModelLibrary(self.paths, lambda: self.settings)
         self.received = Received(self.paths.received)
         self.cuda = FakeCuda(self.paths)
+        self.updates = Updates(self.library.connections, lambda: "")
         self.pending = Pending()
         self.senses = TEXT_ALONE
         self.used: list[Path] = []
@@ -277,7 +279,7 @@ class FakeServices:
     @cached_property
     def documents(self) -> Library:
         """With real reading, since only few tests ask for it."""
-        return Library(self.paths.documents, Reader())
+        return Library(self.paths.documents, Reader(), self.paths.own, received=self.paths.received)
 
     async def _model(self) -> ChatModel:
         return self.chat_model

@@ -11,8 +11,9 @@ from app.documents.document import Facts, FileState, Heading, Page, Unreadable
 class FakeReader:
     """Pages are divided by form feeds; a line that begins with "# " is a heading.
 
-    A file that begins with DAMAGED, UNSUPPORTED or LOCKED:password is what it says. `gate` stops
-    it before every page until it is set; each page takes `page_s`.
+    A file that begins with DAMAGED, UNSUPPORTED, FAILED or LOCKED:password is what it says. `gate`
+    stops it before every page until it is set, `lock` where a password is missing; each page takes
+    `page_s`.
     """
 
     def __init__(self, page_s: float = 0.0) -> None:
@@ -21,6 +22,8 @@ class FakeReader:
         self.passwords: list[str] = []
         self.gate = asyncio.Event()
         self.gate.set()
+        self.lock = asyncio.Event()
+        self.lock.set()
         self.is_closed = False
 
     async def read(
@@ -36,9 +39,12 @@ class FakeReader:
             raise Unreadable(FileState.DAMAGED, "It is damaged: bring it again.")
         if text.startswith("UNSUPPORTED"):
             raise Unreadable(FileState.UNSUPPORTED, "This kind of file is not read.")
+        if text.startswith("FAILED"):
+            raise Unreadable(FileState.FAILED, "It could not be read.")
         if text.startswith("LOCKED:"):
             first, _, text = text.partition("\n")
             if first.removeprefix("LOCKED:") != password:
+                await self.lock.wait()
                 raise Unreadable(FileState.NEEDS_PASSWORD, "It needs its password.")
         pages = text.split("\f")
         yield Facts(kind="txt", num_pages=len(pages))

@@ -61,7 +61,7 @@ class Visitor:
         return visitor
 
     async def settle(self) -> None:
-        """Wait until the page is built and its script has run."""
+        """Wait until the page is built, its script has run, and its conversation is shown."""
         await self.page.locator("#composer button[aria-label]").wait_for()
         await self.page.locator("#conversations, #nothing_found").first.wait_for(state="attached")
 

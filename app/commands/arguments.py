@@ -28,6 +28,7 @@ def make_parser() -> Parser:
     add_models(commands.add_parser("models", help="the models on this machine"))
     add_docs(commands.add_parser("docs", help="your own files: add, search, ask, ..."))
     add_cuda(commands.add_parser("cuda", help="what an NVIDIA card needs: install, status, remove"))
+    add_updates(commands.add_parser("updates", help="ask whether there is a newer version"))
     commands.add_parser("bench", help="one of our benchmarks", add_help=False)
     commands.add_parser("eval", help="quality measured on data", add_help=False)
     selfchecker = commands.add_parser("selfcheck", help="whether the program is whole")
@@ -214,6 +215,16 @@ def add_cuda(parser: argparse.ArgumentParser) -> None:
     remove = actions.add_parser("remove", help="delete it")
     remove.add_argument("--yes", action="store_true", help="really; without it nothing is deleted")
     add_json(remove)
+
+
+def add_updates(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--from",
+        dest="source",
+        metavar="URL",
+        help="where versions are published (default: what this build says of it)",
+    )
+    add_json(parser)
 
 
 def add_doctor(parser: argparse.ArgumentParser) -> None:

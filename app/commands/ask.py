@@ -14,6 +14,7 @@ from app.commands.generate import notices_of
 from app.commands.options import Options
 from app.commands.question import preset_of
 from app.documents.citation import Citation
+from app.documents.cleaning import visible
 from app.documents.grounds import Grounds, nothing_found, with_marks
 from app.documents.quotation import Quotation
 from app.documents.quoting import quoted
@@ -130,7 +131,8 @@ def _passage(quotation: Quotation) -> dict[str, Any]:
 def _place(quotation: Quotation) -> str:
     path = quotation.paths[0] if quotation.paths else quotation.title
     is_other = quotation.label and quotation.label != str(quotation.page)
-    return f"{path}, page {quotation.page}" + (f" ({quotation.label})" if is_other else "")
+    label = f" ({quotation.label})" if is_other else ""
+    return visible(f"{path}, page {quotation.page}{label}")
 
 
 def _line(text: str) -> str:

@@ -12,6 +12,7 @@ from app.commands.doctor import doctor
 from app.commands.generate import generate
 from app.commands.models import models
 from app.commands.options import Options
+from app.commands.updates import updates
 from app.models.local import find_model
 from app.services import Services
 from engine.errors import UsageError
@@ -36,6 +37,7 @@ COMMANDS: Mapping[str, Command] = {
     "models": Command(models, needs_history=False, writing=("add", "remove", "use")),
     "docs": Command(docs, needs_history=True),
     "cuda": Command(cuda, needs_history=False),
+    "updates": Command(updates, needs_history=False),
     "doctor": Command(doctor, needs_history=True),
 }
 

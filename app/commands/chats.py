@@ -11,6 +11,7 @@ from app.amounts import counted
 from app.chat.message import Conversation, Message, Role
 from app.commands.console import Console, write_json
 from app.commands.options import Options
+from app.documents.grounds import with_marks
 from app.history.search import search
 from app.history.transfer import export, import_
 from app.history.tree import message_as_json
@@ -89,7 +90,13 @@ async def show_chat(services: Services, options: Options, console: Console) -> N
         console.write(f"\n## {name}{state}\n")
         for each in message.attachments:
             console.write(f"[{each.kind.value}: {each.name}]\n")
-        console.write(f"{message.content}\n")
+        grounds = message.grounds
+        text = message.content if grounds is None else with_marks(message.content, grounds)
+        console.write(f"{text}\n")
+        if grounds is not None:
+            for number in grounds.cited:
+                quotation = grounds.quotations[number - 1]
+                console.write(f"[{number}: {quotation.name}, page {quotation.page}]\n")
         if message.notice:
             console.write(f"[{message.notice}]\n")
 

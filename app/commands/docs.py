@@ -8,15 +8,22 @@ from app.amounts import counted
 from app.commands.ask import ask
 from app.commands.console import Console, write_json
 from app.commands.options import Options
+from app.documents.cleaning import visible
 from app.documents.document import FileState
 from app.documents.library import Library, Status
 from app.documents.rows import LibraryFile
+from app.documents.scan import is_under
 from app.documents.search import Hit
 from app.services import Services
+from engine.errors import UsageError
 
 PROGRESS_S = 1.0
 """So often a line of progress is written."""
 SOUND = (FileState.INDEXED, FileState.WAITING)
+BROKEN_OFF = (
+    "Broken off: what is left is read by the app, while it runs or at its next start, or by the"
+    " next `docs add`."
+)
 
 
 async def docs(services: Services, options: Options, console: Console) -> None:
@@ -35,14 +42,27 @@ async def docs(services: Services, options: Options, console: Console) -> None:
 
 
 async def add(library: Library, options: Options, console: Console) -> None:
-    """Ends when everything was read. Broken off, it goes on at the next start or the next `add`."""
-    places = [Path(each) for each in options.files]
-    for place in places:
-        await library.add(place, collection=options.collection, password=options.password)
-    await _follow(library, places, console)
-    await library.tidy()
-    taken = [await library.status(place=place) for place in places]
-    _show(_together(taken), options, console)
+    """Ends when everything was read. Broken off, it goes on at the next start or the next `add`.
+
+    What can be taken in is, and then it raises UsageError for the rest.
+    """
+    places: list[Path] = []
+    refused: list[str] = []
+    for place in map(Path, options.files):
+        try:
+            await library.add(place, collection=options.collection, password=options.password)
+            places.append(place)
+        except UsageError as error:
+            refused.append(str(error))
+    if places:
+        await _follow(library, places, console)
+        await library.tidy()
+        taken = [await library.status(place=place) for place in places]
+        _show(_together(taken), options, console)
+    if refused:
+        names = ", ".join(visible(str(place)) for place in places)
+        said = f"Only {names} {'was' if len(places) == 1 else 'were'} taken in. " if places else ""
+        raise UsageError(said + " ".join(refused))
 
 
 async def _follow(library: Library, places: Sequence[Path], console: Console) -> None:
@@ -53,7 +73,8 @@ async def _follow(library: Library, places: Sequence[Path], console: Console) ->
             page = f", page {at_work.num_read}" if at_work.num_read else ""
             of = f" of {at_work.num_pages}" if page and at_work.num_pages else ""
             console.note(
-                f"{counted(num_left, 'file')} to read, now {Path(at_work.path).name}{page}{of}"
+                f"{counted(num_left, 'file')} to read, now"
+                f" {visible(Path(at_work.path).name)}{page}{of}"
             )
 
 
@@ -74,23 +95,37 @@ async def list_roots(library: Library, options: Options, console: Console) -> No
         )
         if not options.json:
             offline = "" if root.is_there else " (not there now)"
-            console.write(f"{root.path}  {counted(num_files, 'file')}{offline}\n")
+            console.write(f"{visible(root.path)}  {counted(num_files, 'file')}{offline}\n")
     if options.json:
         write_json(console, {"places": rows, "collections": collections})
         return
     for name, paths in collections.items():
-        console.write(f"{name}: {', '.join(paths)}\n")
+        console.write(f"{visible(f'{name}: ' + ', '.join(paths))}\n")
     if not rows:
         console.note("There are no files yet: `inglenook docs add PATH` takes some in.")
 
 
 async def status(library: Library, options: Options, console: Console) -> None:
     places: list[Path | None] = [Path(each) for each in options.files]
+    for place in places:
+        await _check_known(library, place)
     taken = [
         await library.status(place=place, collection=options.collection)
         for place in places or [None]
     ]
     _show(_together(taken), options, console)
+    if library.notice:
+        console.note(visible(library.notice))
+
+
+async def _check_known(library: Library, place: Path | None) -> None:
+    """Raises UsageError for a place of which nothing is in the library."""
+    if place is None or (await library.status(place=place)).files:
+        return
+    if not any(is_under(root.path, str(place)) for root in await library.roots()):
+        raise UsageError(
+            f"Nothing at {visible(str(place))} is in the library: `docs list` names what is."
+        )
 
 
 def _together(taken: Sequence[Status]) -> Status:
@@ -109,7 +144,7 @@ def _show(found: Status, options: Options, console: Console) -> None:
     for file in found.files:
         if file.state not in SOUND or file.message:
             said = f": {file.message}" if file.message else ""
-            console.write(f"{file.path}  {file.state.value}{said}\n")
+            console.write(f"{visible(f'{file.path}  {file.state.value}{said}')}\n")
     counts = [f"{num} {state.value}" for state, num in sorted(found.counts.items())]
     total = counted(len(found.files), "file")
     console.write(f"{total}: {', '.join(counts)}.\n" if counts else f"{total}.\n")
@@ -127,9 +162,10 @@ async def search(library: Library, options: Options, console: Console) -> None:
     for hit in found.hits:
         label = f" ({hit.label})" if hit.label and hit.label != str(hit.page) else ""
         heading = f", {hit.heading[-1]}" if hit.heading else ""
-        console.write(f"{hit.paths[0]}, page {hit.page}{label}{heading}\n    {hit.snippet.text}\n")
+        place = visible(f"{hit.paths[0]}, page {hit.page}{label}{heading}")
+        console.write(f"{place}\n    {hit.snippet.text}\n")
         for path in hit.paths[1:]:
-            console.write(f"    also {path}\n")
+            console.write(f"    also {visible(path)}\n")
     if not found.hits:
         console.note(f"Nothing was found for {options.text!r}.")
     elif not found.is_enough:

@@ -60,7 +60,13 @@ def options_of(parsed: argparse.Namespace) -> Options:
     if values.get("mmproj"):
         values["mmproj"] = str(absolute(values["mmproj"]))
     if "files" in values:
+        if not all(each.strip() for each in values["files"]):
+            raise UsageError("The path of a file or a folder is empty: give one.")
         values["files"] = tuple(os.path.abspath(os.path.expanduser(f)) for f in values["files"])
+    if not values.get("collection", "all").strip():
+        raise UsageError(
+            "The name of the collection is empty: give one, or leave --collection out."
+        )
     if values.pop("asks_password", False):
         values["password"] = read_password()
     if "file" in values:

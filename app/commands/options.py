@@ -42,6 +42,8 @@ class Options:
     again: bool = False
     torch_index: str = ""
     anyway: bool = False
+    source: str = ""
+    """Where to ask for a newer version; empty: where this build says."""
     self_test: bool = False
     report: bool = False
     reproducible: bool = True

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from app.documents.follow_up import leans, together
 from app.documents.grounds import Grounds
-from app.documents.library import Library
+from app.documents.library import Library, Looked
 from app.documents.quotation import Quotation
 from app.documents.quoting import MOST_TOKENS, CountTokens, draw_fence, fitting, quoted
 from app.documents.scope import Scope
@@ -70,7 +70,7 @@ class Answering:
                 searched, looked = both, with_earlier
         if not looked.num_documents:
             raise UsageError(NOTHING_TO_ASK)
-        quotations = tuple(map(_quotation, looked.found.hits))
+        quotations = quotations_of(looked)
         return Grounds(
             scope=scope,
             searched=searched,
@@ -105,6 +105,11 @@ def _fit(grounds: Grounds, num_tokens: CountTokens, most: int) -> Grounds:
         raise UsageError(NO_ROOM)
     num_quoted = num_tokens(quoted(chosen, fence))
     return replace(grounds, quotations=chosen, fence=fence, num_tokens=num_quoted)
+
+
+def quotations_of(looked: Looked) -> tuple[Quotation, ...]:
+    """Best first."""
+    return tuple(map(_quotation, looked.found.hits))
 
 
 def _quotation(hit: Hit) -> Quotation:

@@ -12,7 +12,15 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from app.documents.citation import Citation, Span, Verdict
-from app.documents.exact import Exact, Readings, exact_in, has_numbers, numbers_in
+from app.documents.denial import denies
+from app.documents.exact import (
+    Exact,
+    Readings,
+    exact_in,
+    has_numbers,
+    nouns_have_capitals,
+    numbers_in,
+)
 from app.documents.quotation import Quotation
 from app.documents.sentences import sentences
 from app.documents.stop_words import STOP_WORDS
@@ -22,11 +30,14 @@ from app.documents.words import Script, fold
 MARK = re.compile(r"\[(\d{1,4})\]")
 WORD = re.compile(r"\w+")
 END_MARKS = re.compile(r"[.!?…。！？؟۔।॥]+[\"'”’»)\]」』）]*\Z")
-# TUNED
+# With these, of answers with a wrong mark that are known to be right (XQuAD, about 100 in each of six
+# languages) 98 to 100 of 100 get their mark, on the right passage but for 0 to 1 of 100 (zh: 4);
+# answers to other questions keep a mark in 0 to 3 of 100 (ru: 6).
 ENOUGH = 0.55
 """So much of a claim's weight must stand in a passage that the model named."""
 CLEARLY = 0.7
-"""So much where the model named none."""
+"""So much where the model named none. Of 38 answers of SmolLM2 that had none, 20 got marks and 19 of
+these named the right page; with 0.6 it was 25 of 27, with 0.8 14 of 15."""
 BETTER = 0.25
 """By so much another passage must fit better to be named instead."""
 QUESTION_SHARE = 0.5
@@ -75,6 +86,8 @@ class _Read:
     weighed: Sequence[Weighed]
     exact: Exact
     is_yes_or_no: bool
+    is_denial: bool
+    """It says that something is not there, which no passage bears out."""
 
     @property
     def says_something(self) -> bool:
@@ -110,6 +123,7 @@ class Citing:
     ) -> None:
         self._weigh = weigh
         self._stems_of = stems_of
+        self._has_names = True
         asked = self._asked = weigh(question)
         self._passages = []
         for quotation in quotations:
@@ -120,19 +134,20 @@ class Citing:
 
     def check(self, content: str) -> Checked:
         """What its marks are worth, and where marks are missing."""
+        self._has_names = not nouns_have_capitals(content)
         citations: list[Citation] = []
         unfound: list[Span] = []
         for sentence in sentences(content):
             for claim in _claims(content, sentence):
-                found = self._judge(claim)
+                read = self._read(claim.text)
+                found = self._judge(claim, read)
                 citations += found
-                if self._is_unfound(claim, found):
+                if self._is_unfound(read, found):
                     unfound.append(claim.span)
         return Checked(tuple(citations), tuple(unfound))
 
-    def _judge(self, claim: _Claim) -> list[Citation]:
-        read = self._read(claim.text)
-        ranked = self._ranked(read)
+    def _judge(self, claim: _Claim, read: _Read) -> list[Citation]:
+        ranked = [] if read.is_denial else self._ranked(read)
         if not claim.marks:
             return self._added(claim, read, ranked)
         shown: set[int] = set()
@@ -194,11 +209,12 @@ class Citing:
             each.found_in(passage.stems) >= NAME_FOUND * each.weight for each in names
         )
 
-    def _is_unfound(self, claim: _Claim, found: Sequence[Citation]) -> bool:
+    def _is_unfound(self, read: _Read, found: Sequence[Citation]) -> bool:
         """A mark was there for nothing; or none, and a number or a name that no passage has."""
+        if read.is_denial or not read.says_something:
+            return False
         if found:
             return not any(each.is_shown for each in found)
-        read = self._read(claim.text)
         is_exact = bool(read.exact.numbers or read.exact.names)
         return is_exact and not any(self._has_exact(each, read) for each in self._passages)
 
@@ -234,7 +250,7 @@ class Citing:
         return max(sentences(text), key=fit, default=Span(0, len(text)))
 
     def _read(self, text: str) -> _Read:
-        exact = exact_in(text)
+        exact = exact_in(text, has_names=self._has_names)
         names = frozenset(part for name in exact.names for part in WORD.findall(fold(name)))
         # A number is looked for as a number, and words that every text has tell nothing.
         weighed = [
@@ -243,7 +259,12 @@ class Citing:
             if not each.term.word.isdigit() and each.term.word not in STOP_WORDS
         ]
         words = {each.term.word for each in weighed}
-        return _Read(weighed, Exact(exact.numbers, names), bool(words) and words <= YES_OR_NO)
+        return _Read(
+            weighed=weighed,
+            exact=Exact(exact.numbers, names),
+            is_yes_or_no=bool(words) and words <= YES_OR_NO,
+            is_denial=denies(text),
+        )
 
 
 def _share(weighed: Sequence[Weighed], stems: frozenset[str]) -> float:

@@ -108,35 +108,36 @@ def _forget_contents(tables: Tables, document_id: int) -> None:
     _index(tables, rows, texts, is_removed=True)
     tables.execute("delete from passage where document_id = ?", [document_id])
     tables.execute("delete from page where document_id = ?", [document_id])
-    _note(tables, HAS_DELETED, 1)
+    note(tables, HAS_DELETED, 1)
 
 
 def make_index_if_old(tables: Tables) -> None:
     """The text index anew, from the pages, where it was made by other rules; nothing is read
     again."""
-    if _noted(tables, INDEX_VERSION) == FOLD_VERSION:
+    if noted(tables, INDEX_VERSION) == FOLD_VERSION:
         return
     tables.execute("insert into passage_fts(passage_fts) values ('delete-all')")
     for (document_id,) in tables.execute("select id from document").fetchall():
         _index(tables, *_stored(tables, document_id))
-    _note(tables, INDEX_VERSION, FOLD_VERSION)
+    note(tables, INDEX_VERSION, FOLD_VERSION)
 
 
 def merge_index(tables: Tables) -> bool:
     """Until its parts are merged, the index still holds the words of what was deleted. False:
     nothing was deleted since the last time."""
-    if not _noted(tables, HAS_DELETED):
+    if not noted(tables, HAS_DELETED):
         return False
     tables.execute("insert into passage_fts(passage_fts) values ('optimize')")
-    _note(tables, HAS_DELETED, 0)
+    note(tables, HAS_DELETED, 0)
     return True
 
 
-def _note(tables: Tables, name: str, value: int) -> None:
+def note(tables: Tables, name: str, value: int) -> None:
+    """A fact of the whole library, which `noted` gives."""
     tables.execute("insert or replace into index_fact(name, value) values (?, ?)", [name, value])
 
 
-def _noted(tables: Tables, name: str) -> int | None:
+def noted(tables: Tables, name: str) -> int | None:
     found = tables.execute("select value from index_fact where name = ?", [name]).fetchone()
     return None if found is None else int(found[0])
 

@@ -9,16 +9,13 @@ import unicodedata
 from dataclasses import dataclass
 
 from app.documents.stop_words import STOP_WORDS
-from app.documents.words import FOLD, fold, is_english
+from app.documents.words import FOLD, fold, languages
 
 NUMBER = re.compile(r"\d+(?:[.,'’·٫٬ \u00a0\u202f\u2009]\d+)*")
 BETWEEN = re.compile(r"[.,'’·٫٬ \u00a0\u202f\u2009]")
 LIST_MARK = re.compile(r"\s*(?:\d{1,2}[.)]|[-*•–])\s+")
 WORD = re.compile(r"[^\W\d_][\w'’-]*")
 HYPHENS = re.compile("[\u2010-\u2015\u2212]")
-MOST_CAPITALS = 0.25
-"""Of the words within sentences. Where more begin with a capital, as in German, a capital does not
-make a name."""
 DIGITS = {code: value for code, value in FOLD.items() if value is not None and value.isdigit()}
 
 Readings = frozenset[str]
@@ -32,13 +29,19 @@ class Exact:
     names: frozenset[str]
 
 
-def exact_in(text: str) -> Exact:
+def nouns_have_capitals(text: str) -> bool:
+    """Whether it is in German, where a capital does not make a name."""
+    spoken = languages(fold(text))
+    return "de" in spoken and "en" not in spoken
+
+
+def exact_in(text: str, *, has_names: bool = True) -> Exact:
     """Of a sentence. A word that begins it may have its capital for that, and counts as a name
-    only where another name follows."""
+    only where another name follows. `has_names`: names can be told by their capitals."""
     plain = _plain(text)
     mark = LIST_MARK.match(plain)
     body = plain[mark.end() :] if mark is not None else plain
-    return Exact(tuple(numbers_in(body)), frozenset(_names(body)))
+    return Exact(tuple(numbers_in(body)), frozenset(_names(body) if has_names else ()))
 
 
 def numbers_in(text: str) -> list[Readings]:
@@ -81,12 +84,7 @@ def _whole(digits: str) -> str:
 
 def _names(text: str) -> list[str]:
     words = list(WORD.finditer(text))
-    inner = words[1:]
-    capitals = [word for word in inner if _is_capital(word.group())]
-    is_usual = len(capitals) > MOST_CAPITALS * len(inner) and not is_english(text.lower())
-    if is_usual and len(inner) > 3:
-        return []
-    names = [word.group() for word in capitals]
+    names = [word.group() for word in words[1:] if _is_capital(word.group())]
     if names and _is_capital(words[0].group()) and names[0] == words[1].group():
         # Nothing but a space between them makes one name of two.
         is_one = text[words[0].end() : words[1].start()] == " "

@@ -1,6 +1,7 @@
 """The way of a file into the library: hashed, linked if its bytes are known, otherwise read.
 
-    waiting --hash--> known bytes: linked, nothing is read
+    waiting --size--> none, or too many: said at once
+            --hash--> known bytes: linked, nothing is read
                   `-> read page by page -> one transaction: pages, passages, index, state
 
 Nothing is kept of a file that was read half: it waits, and is read anew after a restart.
@@ -31,6 +32,7 @@ from app.documents.rows import (
     settle,
 )
 from app.documents.scan import Stamp, is_there, is_under, sha256_of, stamp_of
+from app.documents.sniff import check_size
 from app.history.database import Database
 
 READER_VERSION = 1
@@ -135,14 +137,19 @@ class Intake:
         for _ in range(MOST_TRIES):
             try:
                 stamp = await asyncio.to_thread(stamp_of, waiting.path)
+                # Hashing reads all of it, which takes minutes where it is a film.
+                check_size(Path(waiting.path).name, stamp.size)
                 sha256 = await asyncio.to_thread(sha256_of, waiting.path)
             except OSError as error:
                 await self._miss(waiting, error)
                 return
+            except Unreadable as error:
+                await self._settle(waiting, stamp, error)
+                return
             if await self._take_bytes(waiting, stamp, sha256):
                 return
         await self._fail(
-            waiting, None, "It changes while it is read: it is read again when it has changed."
+            waiting, "It changes while it is read: it is read again when it has changed."
         )
 
     async def _take_bytes(self, waiting: Waiting, stamp: Stamp, sha256: str) -> bool:
@@ -151,13 +158,17 @@ class Intake:
             lambda tables: link(tables, waiting.file_id, stamp, sha256, READER_VERSION)
         ):
             return True
+        password = self._password(waiting.path)
         try:
-            facts, pages, seconds = await self._read(waiting)
+            facts, pages, seconds = await self._read(waiting, password)
         except Unreadable as error:
-            state, message = error.state, str(error)
             if not await _is_still(waiting.path, stamp):
                 return False
-            if state is FileState.NEEDS_PASSWORD and waiting.sha256 == sha256:
+            needs_password = error.state is FileState.NEEDS_PASSWORD
+            if needs_password and self._password(waiting.path) != password:
+                # It was given meanwhile: the file waits still, and is read with it.
+                return True
+            if needs_password and waiting.sha256 == sha256:
                 # An older version has read these bytes with the password: that is kept.
                 await self._store.run(
                     lambda tables: keep_as_read(
@@ -165,9 +176,7 @@ class Intake:
                     )
                 )
                 return True
-            await self._store.run(
-                lambda tables: settle(tables, waiting.file_id, stamp, state, message)
-            )
+            await self._settle(waiting, stamp, error)
             return True
         if facts.sha256 != sha256 or not await _is_still(waiting.path, stamp):
             return False
@@ -179,11 +188,10 @@ class Intake:
         await self._store.run(keep)
         return True
 
-    async def _read(self, waiting: Waiting) -> tuple[Facts, list[Page], float]:
+    async def _read(self, waiting: Waiting, password: str) -> tuple[Facts, list[Page], float]:
         """What it holds, and how many seconds that took."""
         path = Path(waiting.path)
         root = None if waiting.folder is None else Path(waiting.folder)
-        password = self._password(waiting.path)
         pages: list[Page] = []
         facts: Facts | None = None
         seconds, since = 0.0, monotonic()
@@ -210,13 +218,15 @@ class Intake:
         elif isinstance(error, FileNotFoundError):
             await self._store.run(lambda tables: remove_file(tables, waiting.file_id))
         else:
-            await self._fail(waiting, None, f"It cannot be read ({error.strerror}).")
+            await self._fail(waiting, f"It cannot be read ({error.strerror}).")
 
-    async def _fail(self, waiting: Waiting, stamp: Stamp | None, message: str) -> None:
+    async def _fail(self, waiting: Waiting, message: str) -> None:
         logger.info("a file could not be taken in: %s", message)
-        await self._store.run(
-            lambda tables: settle(tables, waiting.file_id, stamp, FileState.FAILED, message)
-        )
+        await self._settle(waiting, None, Unreadable(FileState.FAILED, message))
+
+    async def _settle(self, waiting: Waiting, stamp: Stamp | None, problem: Unreadable) -> None:
+        state, message = problem.state, str(problem)
+        await self._store.run(lambda tables: settle(tables, waiting.file_id, stamp, state, message))
 
     def _password(self, path: str) -> str:
         places = [place for place in self._passwords if is_under(path, place)]

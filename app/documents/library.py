@@ -7,16 +7,18 @@ Nothing here is needed to be kept: all of it can be made again from the files.
 """
 
 import asyncio
+import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from sqlite_utils import Database as Tables
 
 from app.documents.cite import Checked
+from app.documents.cleaning import visible
 from app.documents.collections import (
     collect,
     collections,
@@ -52,10 +54,12 @@ from app.documents.rows import (
     wait_for_newer_reader,
 )
 from app.documents.scan import (
+    Sight,
     Stamp,
     compare,
     is_ignored,
     is_lost,
+    is_own,
     is_under,
     look,
     sha256_of,
@@ -65,8 +69,13 @@ from app.documents.search import Found, Search
 from app.history.database import Database
 from engine.errors import UsageError
 
+if TYPE_CHECKING:
+    from app.documents.watch import Watch
+
 TRIED_AGAIN = (FileState.FAILED, FileState.DAMAGED, FileState.UNSUPPORTED, FileState.TOO_LARGE)
 """What a person may ask to be read once more."""
+ASKED_FOR = (*TRIED_AGAIN, FileState.INDEXED, FileState.NO_TEXT, FileState.EMPTY)
+"""And of a single file that is named: its size and its time may be those of before."""
 NUM_HITS = 8
 Answer = TypeVar("Answer")
 
@@ -92,17 +101,32 @@ class Status:
 
 class Library:
     """Owned by the event loop. Opening makes the file at `path`, or raises what is wrong with it;
-    `prepare` is the first thing to call."""
+    `prepare` is the first thing to call.
 
-    def __init__(self, path: Path, reader: Reader, drawer: Drawer | None = None) -> None:
+    `own` are the folders of Inglenook itself, which are never read, but for `received`, in which
+    documents of the user are kept.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        reader: Reader,
+        own: Sequence[Path] = (),
+        *,
+        received: Path | None = None,
+        drawer: Drawer | None = None,
+    ) -> None:
         self._store = Database(path, LIBRARY)
         self._finder = Database(path, LIBRARY, is_reader=True)
+        self._own = tuple(os.path.realpath(each) for each in own)
+        self._received = () if received is None else (os.path.realpath(received),)
         self._search = Search()
         self._looking = asyncio.Lock()
         self._intake = Intake(self._store, reader)
         self._pictures = Pictures(drawer)
         self._roots_moved = asyncio.Event()
         self._following: asyncio.Task[None] | None = None
+        self._watch: Watch | None = None
 
     async def prepare(self) -> None:
         """Take what an older version has left to what this one wants, and go on with what waits."""
@@ -119,12 +143,14 @@ class Library:
         # It brings a native library, which commands should not wait for.
         from app.documents.watch import Watch
 
-        async def prepare_and_watch() -> None:
-            await self.prepare()
-            await Watch(self).run()
+        if self._watch is None:
+            self._watch = Watch(self)
+            self._following = asyncio.create_task(self._watch.run())
 
-        if self._following is None:
-            self._following = asyncio.create_task(prepare_and_watch())
+    @property
+    def notice(self) -> str:
+        """What is not noticed at once while the library is followed, or empty."""
+        return "" if self._watch is None else self._watch.notice
 
     @property
     def at_work(self) -> AtWork | None:
@@ -146,31 +172,50 @@ class Library:
     ) -> None:
         """Take a folder or a file in, and look at it now; it is read in the background.
 
-        What is in the library is looked at again, and what failed is tried again. `password` opens
+        What is in the library is looked at again, and what failed is tried again; a file that is
+        named is read again where its bytes have changed, whatever its time says. `password` opens
         those of its files that need one. Raises UsageError.
         """
         place = str(path)
-        sight = await asyncio.to_thread(look, path)
+        if await asyncio.to_thread(self.is_own, path):
+            raise UsageError(
+                f"{visible(place)} belongs to Inglenook itself, and keys and chats lie there: add a"
+                " folder of your own files."
+            )
+        sight = await asyncio.to_thread(self._see, path)
         if sight is None:
-            raise UsageError(f"There is no file and no folder at {path}, or it cannot be opened.")
+            raise UsageError(
+                f"There is no file and no folder at {visible(place)}, or it cannot be opened."
+            )
         is_folder = path.is_dir()
         if not is_folder and not sight.files:
-            raise UsageError(f"{path} is neither a folder nor a file that can be read.")
+            raise UsageError(f"{visible(place)} is neither a folder nor a file that can be read.")
         async with self._looking:
-            root = _root_of(await self._store.run(roots), place)
+            kin = await self._kin_of(path)
+            root = _root_of(kin, place)
             if root is None:
-                await self._store.run(lambda tables: _add(tables, place, is_folder=is_folder))
-                root = _root_of(await self._store.run(roots), place)
+                inner = _inside(kin, place)
+                await self._store.run(
+                    lambda tables: add_root(tables, place, is_folder=is_folder, takes=inner)
+                )
+                root = _root_of(await self._kin_of(path), place)
                 assert root is not None
                 self._tell_roots()
             if collection:
                 await self._store.run(lambda tables: collect(tables, collection, place))
-            await self._look_at(root, is_asked=True)
-            states = TRIED_AGAIN if tries_again else ()
             if password:
+                # What is new may be read while the rest is still looked at.
                 self._intake.note_password(place, password)
+            await self._look_at(root, is_asked=True)
+            states: tuple[FileState, ...] = ()
+            if tries_again:
+                states = TRIED_AGAIN if is_folder else ASKED_FOR
+            if password:
                 states = (*states, FileState.NEEDS_PASSWORD)
             await self._store.run(lambda tables: wait_again(tables, place, states))
+            if password:
+                # What was read meanwhile may have come to its end, and forgotten it.
+                self._intake.note_password(place, password)
         self._intake.go_on()
         self._intake.wake()
 
@@ -180,7 +225,7 @@ class Library:
         place = str(path)
         if collection:
             if not await self._store.run(lambda tables: take_out(tables, collection, place)):
-                raise UsageError(f"{path} is not in the collection {collection!r}.")
+                raise UsageError(f"{visible(place)} is not in the collection {collection!r}.")
             return 0
         async with self._looking:
             there = await self._store.run(roots)
@@ -188,10 +233,12 @@ class Library:
             if root is None:
                 outer = _root_of(there, place)
                 if outer is None:
-                    raise UsageError(f"{path} is not in the library: `docs list` names what is.")
+                    raise UsageError(
+                        f"{visible(place)} is not in the library: `docs list` names what is."
+                    )
                 raise UsageError(
-                    f"{path} lies in {outer.path}, which is in the library as a whole: remove that"
-                    " folder, or move the file out of it."
+                    f"{visible(place)} lies in {visible(outer.path)}, which is in the library as a"
+                    " whole: remove that folder, or move the file out of it."
                 )
 
             def leave(tables: Tables) -> int:
@@ -234,6 +281,25 @@ class Library:
     async def picture(self, view: PageView, password: str = "") -> PagePicture:
         """How that page looks, with what is meant of it boxed. Raises Unreadable."""
         return await self._pictures.of(view, password)
+
+    def is_own(self, path: Path) -> bool:
+        """Whether it belongs to Inglenook itself. Asks the disk where links lead."""
+        return is_own(path, self._own) and not is_own(path, self._received)
+
+    def _see(self, root: Path) -> Sight | None:
+        """Blocks."""
+        return look(root, () if is_own(root, self._received) else self._own)
+
+    async def _kin_of(self, path: Path) -> list[Root]:
+        """The roots that it may lie in, or that may lie in it: no walk from elsewhere comes to what
+        was received."""
+        there = await self._store.run(roots)
+
+        def alike() -> list[Root]:
+            is_received = is_own(path, self._received)
+            return [each for each in there if is_own(each.path, self._received) == is_received]
+
+        return await asyncio.to_thread(alike)
 
     async def roots(self) -> list[Root]:
         return await self._finder.run(roots)
@@ -319,7 +385,7 @@ class Library:
 
     async def _look_at(self, root: Root, *, is_asked: bool = False) -> None:
         """`is_asked`: a person says that it is right as it is, so an emptied folder is empty."""
-        sight = await asyncio.to_thread(look, Path(root.path))
+        sight = await asyncio.to_thread(self._see, Path(root.path))
         known = await self._store.run(lambda tables: known_files(tables, root.root_id))
         if sight is None or not is_asked and is_lost(sight, root.identity, len(known)):
             if root.is_there:
@@ -370,10 +436,10 @@ def _root_of(there: Iterable[Root], place: str) -> Root | None:
     return None
 
 
-def _add(tables: Tables, place: str, *, is_folder: bool) -> None:
-    inner = [
+def _inside(there: Iterable[Root], place: str) -> list[int]:
+    """The roots to which a walk from `place` comes."""
+    return [
         root.root_id
-        for root in roots(tables)
+        for root in there
         if is_under(root.path, place) and not is_ignored(Path(root.path), Path(place))
     ]
-    add_root(tables, place, is_folder=is_folder, takes=inner)

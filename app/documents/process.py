@@ -2,7 +2,6 @@
 
 import contextlib
 import json
-import os
 import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 import psutil
 
 from app.documents.command import COMMAND
-from app.launch.child import no_console, own_command
+from app.launch.child import as_stranger, own_command
 
 MOST_LINE = 64_000_000
 """Bytes of one answer: whoever reads a stranger's file may have become somebody else."""
@@ -24,17 +23,12 @@ class ParserProcess:
 
     def __init__(self, command: Sequence[str] = ()) -> None:
         """Raises OSError."""
-        # What our own settings say, a key among it, is no business of this process.
-        environment = {
-            name: value for name, value in os.environ.items() if not name.startswith("INGLENOOK_")
-        }
         self._process = subprocess.Popen(
             command or (*own_command(), COMMAND),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            env=environment,
-            **no_console(),
+            **as_stranger(),
         )
         self._seen = psutil.Process(self._process.pid)
         self.num_read = 0
@@ -47,7 +41,8 @@ class ParserProcess:
             for piece in pieces():
                 self._process.stdin.write(piece)
             self._process.stdin.flush()
-        except BrokenPipeError:
+        except OSError:
+            # Windows has other words than a broken pipe for it.
             return False
         return True
 
@@ -57,7 +52,7 @@ class ParserProcess:
         line = self._process.stdout.readline(MOST_LINE)
         try:
             said = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             return None
         return said if isinstance(said, dict) else None
 

@@ -8,6 +8,7 @@ whenever something went wrong.
 import asyncio
 import hashlib
 import os
+import sys
 import time
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -17,7 +18,7 @@ from io import FileIO
 from pathlib import Path
 from typing import Any, TypeVar
 
-from app.documents.child import MOST_BYTES, OUT_OF_MEMORY
+from app.documents.child import MOST_BYTES, MOST_SECONDS, OUT_OF_MEMORY
 from app.documents.document import Facts, FileState, Page, Unreadable
 from app.documents.page_picture import MOST_PNG_BYTES, PagePicture, PictureWish, picture_from
 from app.documents.process import PIECE_BYTES, ParserProcess
@@ -95,7 +96,7 @@ class Reader:
                     raise ValueError("no page takes so many bytes")
                 png = await self._heard(asked, lambda: asked.process.receive_bytes(size))
                 picture = picture_from(facts, png, asked.file.digest())
-            except (ValueError, KeyError, TypeError) as error:
+            except (ValueError, KeyError, TypeError, OverflowError) as error:
                 raise makes_no_sense(path.name) from error
             asked.end()
             return picture
@@ -230,7 +231,18 @@ class _OpenFile:
         return self._seen.st_size
 
     def pieces(self) -> Iterator[bytes]:
-        """As many bytes as it had, whatever happens to it meanwhile."""
+        """As many bytes as it had, whatever happens to it meanwhile. Raises Unreadable."""
+        try:
+            yield from self._pieces()
+        except OSError as error:
+            # A disk that breaks says nothing of the process that gets the file.
+            raise Unreadable(
+                FileState.FAILED,
+                f"{self.name} cannot be read to its end ({error.strerror or error}): copy it again"
+                " from where it came from.",
+            ) from error
+
+    def _pieces(self) -> Iterator[bytes]:
         left = self._seen.st_size
         while left:
             piece = self._file.read(min(PIECE_BYTES, left))
@@ -269,10 +281,19 @@ class _Watch:
         self._name = name
         self._start = process.processor_seconds()
         self._num_pages = 0
+        self._num_received = 0
         self.waited_s = 0.0
 
     def note(self, part: Page | Facts) -> None:
-        known = part.number if isinstance(part, Page) else part.num_pages
+        """Raises Unreadable for pages that do not come one after the other."""
+        if isinstance(part, Page):
+            self._num_received += 1
+            if part.number != self._num_received:
+                raise makes_no_sense(self._name)
+            known = part.number
+        else:
+            # Some numbers are too large for seconds.
+            known = min(part.num_pages, sys.maxsize)
         self._num_pages = max(self._num_pages, known)
 
     def over(self) -> Unreadable | None:
@@ -283,7 +304,8 @@ class _Watch:
                 FileState.FAILED,
                 f"{name} takes more than {limits.memory_bytes / 1e9:.1f} GB of memory to read.",
             )
-        allowed = limits.seconds + limits.seconds_a_page * self._num_pages
+        # How many pages there are is what the process says.
+        allowed = min(limits.seconds + limits.seconds_a_page * self._num_pages, MOST_SECONDS)
         used = self._process.processor_seconds() - self._start
         if used > allowed or self.waited_s > allowed * limits.clock_factor:
             taken = max(used, self.waited_s)

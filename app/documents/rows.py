@@ -7,11 +7,12 @@ from dataclasses import dataclass
 
 from sqlite_utils import Database as Tables
 
-from app.documents.contents import forget_unused
+from app.documents.contents import forget_unused, note, noted
 from app.documents.document import FileState
 from app.documents.scan import Changes, Stamp
 from app.history.rows import storable
 
+READER = "reader version"
 # A path never holds two of these in a row, so they may mark a byte that is no text.
 _NO_TEXT = re.compile("[\ud800-\udfff]")
 _MARKED = re.compile("//([0-9a-f]{4})")
@@ -188,12 +189,18 @@ def wait_again(tables: Tables, place: str, states: Iterable[FileState]) -> None:
 
 
 def wait_for_newer_reader(tables: Tables, version: int) -> None:
-    """Let everything be read again that an older version has read."""
+    """Let everything be read again that an older version has read, or could not read."""
     tables.execute(
         "update file set state = ? where document_id in"
         " (select id from document where reader_version < ?)",
         [FileState.WAITING, version],
     )
+    if noted(tables, READER) != version:
+        tables.execute(
+            "update file set state = ?, message = '' where state in (?, ?)",
+            [FileState.WAITING, FileState.FAILED, FileState.UNSUPPORTED],
+        )
+        note(tables, READER, version)
 
 
 def link(tables: Tables, file_id: int, stamp: Stamp, sha256: str, version: int) -> bool:

@@ -28,7 +28,7 @@ def understood(said: dict[str, Any], name: str) -> Iterator[Page | Facts | Unrea
                 title=str(facts["title"]),
                 notice=str(facts["notice"]),
             )
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, OverflowError) as error:
         raise makes_no_sense(name) from error
 
 

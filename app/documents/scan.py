@@ -4,7 +4,7 @@ import hashlib
 import os
 import re
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -49,8 +49,9 @@ class Changes:
         return bool(self.new or self.changed or self.gone)
 
 
-def look(root: Path) -> Sight | None:
-    """Blocks. None: there is nothing at this path now."""
+def look(root: Path, own: Sequence[str] = ()) -> Sight | None:
+    """Without what lies in `own`, whose links are resolved. Blocks. None: there is nothing at this
+    path now."""
     try:
         if not is_there(root):
             return None
@@ -58,10 +59,12 @@ def look(root: Path) -> Sight | None:
     except OSError:
         return None
     sight = Sight(f"{found.st_dev}:{found.st_ino}")
+    if is_own(root, own):
+        return sight
     if stat.S_ISREG(found.st_mode):
         sight.files[str(root)] = _stamp(found)
     elif stat.S_ISDIR(found.st_mode):
-        for path, stamp in _walk(root, sight):
+        for path, stamp in _walk(root, sight, own):
             sight.files[path] = stamp
     return sight
 
@@ -103,6 +106,12 @@ def is_under(path: str, place: str) -> bool:
     return path == place or path.startswith(place.rstrip(os.sep) + os.sep)
 
 
+def is_own(path: str | Path, own: Sequence[str]) -> bool:
+    """Whether it lies in one of these folders, wherever its links lead."""
+    real = os.path.realpath(path)
+    return any(is_under(real, place) for place in own)
+
+
 def is_ignored(path: Path, root: Path) -> bool:
     """Whether a walk from `root` would never come to `path`, by its names."""
     parts = path.relative_to(root).parts
@@ -126,8 +135,14 @@ def stamp_of(path: str) -> Stamp:
     return _stamp(found)
 
 
-def _walk(root: Path, sight: Sight) -> Iterator[tuple[str, Stamp]]:
+def _walk(root: Path, sight: Sight, own: Sequence[str]) -> Iterator[tuple[str, Stamp]]:
     inside = os.path.realpath(root)
+    # As the walk, which follows no link, would come to them.
+    left_out = {
+        os.path.join(root, os.path.relpath(place, inside))
+        for place in own
+        if is_under(place, inside)
+    }
     folders = [str(root)]
     while folders:
         folder = folders.pop()
@@ -135,20 +150,22 @@ def _walk(root: Path, sight: Sight) -> Iterator[tuple[str, Stamp]]:
             with os.scandir(folder) as entries:
                 for entry in entries:
                     if entry.is_dir(follow_symlinks=False):
-                        if not _is_ignored_folder(entry.name):
+                        if not _is_ignored_folder(entry.name) and entry.path not in left_out:
                             folders.append(entry.path)
                     elif not _is_ignored_file(entry.name):
-                        stamp = _file_stamp(entry, inside)
+                        stamp = _file_stamp(entry, inside, own)
                         if stamp is not None:
                             yield entry.path, stamp
         except OSError:
             sight.closed.append(folder)
 
 
-def _file_stamp(entry: os.DirEntry[str], inside: str) -> Stamp | None:
+def _file_stamp(entry: os.DirEntry[str], inside: str, own: Sequence[str]) -> Stamp | None:
     """None: it is no file, or not one of this folder."""
     try:
-        if entry.is_symlink() and not is_under(os.path.realpath(entry.path), inside):
+        if entry.is_symlink() and (
+            is_own(entry.path, own) or not is_under(os.path.realpath(entry.path), inside)
+        ):
             return None
         found = entry.stat()
     except OSError:

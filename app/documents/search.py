@@ -5,7 +5,6 @@ words -> BM25 -> twins left out, neighbours joined, few of one page -> hits with
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
 
 from sqlite_utils import Database as Tables
 
@@ -269,10 +268,3 @@ def _join(one: _Stretch, other: _Stretch) -> None:
 def _are_twins(one: _Stretch, other: _Stretch) -> bool:
     together = len(one.stems | other.stems)
     return together > 0 and len(one.stems & other.stems) / together > TWINS
-
-
-def check_hits(hits: Sequence[Hit]) -> None:
-    """Best first, and no passage in two of them."""
-    assert all(one.score >= other.score for one, other in pairwise(hits))
-    ids = [passage_id for hit in hits for passage_id in hit.passage_ids]
-    assert len(ids) == len(set(ids))

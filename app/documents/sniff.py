@@ -98,20 +98,24 @@ def _check_facts(name: str, facts: os.stat_result) -> None:
         raise Unreadable(
             FileState.UNSUPPORTED, f"{name} is no file but a folder, a pipe or a device."
         )
-    if facts.st_size == 0:
+    check_size(name, facts.st_size)
+
+
+def check_size(name: str, num_bytes: int) -> None:
+    """Raises Unreadable for what is not worth opening."""
+    if num_bytes == 0:
         raise Unreadable(FileState.EMPTY, f"{name} is empty: it has 0 bytes.")
-    if facts.st_size > MOST_FILE_BYTES:
+    if num_bytes > MOST_FILE_BYTES:
         raise Unreadable(
             FileState.TOO_LARGE,
-            f"{name} has {facts.st_size / 1e6:,.0f} MB; files up to"
+            f"{name} has {num_bytes / 1e6:,.0f} MB; files up to"
             f" {MOST_FILE_BYTES / 1e6:,.0f} MB are read.",
         )
 
 
 def sniff(data: bytes, name: str) -> Sniffed:
     """Raises Unreadable for what is not to be parsed."""
-    if not data:
-        raise Unreadable(FileState.EMPTY, f"{name} is empty: it has 0 bytes.")
+    check_size(name, len(data))
     ending = Path(name).suffix
     promised = kind_of_ending(ending)
     found = _by_magic(data, name) or _text(data, name, promised)

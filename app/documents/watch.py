@@ -18,6 +18,8 @@ from app.documents.rows import Root
 from app.documents.scan import is_ignored, is_under
 from engine.errors import InglenookError
 
+TRY_AGAIN_S = 60.0
+"""Until a library that could not be prepared, as on a full disk, is tried again."""
 LOOK_S = 15 * 60.0
 QUIET_MS = 2_000
 """So long nothing must happen before it is looked."""
@@ -31,11 +33,15 @@ logger = logging.getLogger(__name__)
 class Followed(Protocol):
     """The library, as it is watched."""
 
+    async def prepare(self) -> None: ...
+
     async def look(self, place: Path | None = None) -> None: ...
 
     async def tidy(self) -> None: ...
 
     async def roots(self) -> list[Root]: ...
+
+    def is_own(self, path: Path) -> bool: ...
 
     def roots_moved(self) -> asyncio.Event: ...
 
@@ -51,6 +57,8 @@ class Watch:
 
     async def run(self) -> None:
         """Until it is cancelled."""
+        while not await self._is_prepared():
+            await asyncio.sleep(TRY_AGAIN_S)
         while True:
             moved = self._library.roots_moved()
             roots = await self._look_at_all()
@@ -68,6 +76,14 @@ class Watch:
                 stop.set()
                 await following
 
+    async def _is_prepared(self) -> bool:
+        try:
+            await self._library.prepare()
+        except InglenookError as error:
+            logger.warning("the library is not ready, and is tried again soon: %s", error)
+            return False
+        return True
+
     async def _look_at_all(self) -> list[Root]:
         try:
             await self._library.look()
@@ -84,7 +100,8 @@ class Watch:
         places = [root.path if recursive else str(Path(root.path).parent) for root in roots]
         changes = awatch(
             *dict.fromkeys(places),
-            watch_filter=lambda _change, path: _root_of(roots, path) is not None,
+            # A filter of its own would hide that it is quiet but for what nobody asked about.
+            watch_filter=None,
             step=STEP_MS,
             debounce=2 * STEP_MS,
             stop_event=stop,
@@ -94,13 +111,17 @@ class Watch:
             yield_on_timeout=True,
         )
         touched: set[str] = set()
-        since = 0.0
+        first = last = 0.0
         try:
             async for seen in changes:
-                since = since if touched else monotonic()
-                touched |= {root.path for _, path in seen if (root := _root_of(roots, path))}
+                now = monotonic()
+                moved = {root.path for _, path in seen if (root := self._root_of(roots, path))}
+                if moved:
+                    first, last = first if touched else now, now
+                    touched |= moved
                 # Nothing was seen: it has been quiet for so long.
-                if touched and (not seen or monotonic() - since > LONGEST_UNQUIET_S):
+                is_quiet = not seen or now - last >= self._quiet_ms / 1000
+                if touched and (is_quiet or now - first > LONGEST_UNQUIET_S):
                     await self._look_at(sorted(touched))
                     touched.clear()
         except (OSError, RuntimeError) as error:
@@ -109,6 +130,12 @@ class Watch:
                 f" every {self._look_s / 60:.0f} minutes."
             )
             logger.warning("%s", self.notice)
+
+    def _root_of(self, roots: Sequence[Root], path: str) -> Root | None:
+        """Whose walk comes to it, if any. What the library itself writes is no change of a root, or
+        each look would be followed by the next one."""
+        root = _root_of(roots, path)
+        return None if root is None or self._library.is_own(Path(path)) else root
 
     async def _look_at(self, places: Sequence[str]) -> None:
         for place in places:

@@ -4,5 +4,6 @@ from collections.abc import Mapping
 
 EVALS: Mapping[str, str] = {
     "quant": "what fewer bits cost: perplexity and divergence, size and speed; weights and KV",
+    "docs": "answers from documents: what is found, refused, and cited rightly",
     "guided": "JSON Schemas: what is refused, wrongly accepted, wrongly rejected, and how fast",
 }

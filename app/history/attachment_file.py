@@ -7,14 +7,8 @@ from typing import Any
 
 from app.history.rows import storable
 from app.media.attachment import Attachment
+from app.media.reading import LARGEST, MEDIA_TYPES
 from engine.media import MediaKind
-
-MEDIA_TYPES = {
-    MediaKind.IMAGE: ("image/png", "image/jpeg"),
-    MediaKind.AUDIO: ("audio/wav",),
-}
-LARGEST = 100_000_000
-"""Pixels or samples, and bytes of the content: more is nothing that we kept."""
 
 
 def attachment_as_json(value: Attachment) -> dict[str, Any]:

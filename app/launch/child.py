@@ -173,6 +173,15 @@ def no_console() -> dict[str, Any]:
     return {}
 
 
+def as_stranger() -> dict[str, Any]:
+    """What a process of ours is started with that opens a stranger's file: nothing of our settings,
+    with a key among them, and no console."""
+    environment = {
+        name: value for name, value in os.environ.items() if not name.startswith("INGLENOOK_")
+    }
+    return {"env": environment, **no_console()}
+
+
 def _number_of(sock: socket.socket, pid: int) -> int | str:
     if sys.platform == "win32":
         return base64.b64encode(sock.share(pid)).decode()

@@ -20,16 +20,18 @@ from app.models.part_file import check_room, free_bytes
 from engine.backends.llama_cpp.adapter_file import check_adapter_file, is_adapter_file
 from engine.backends.llama_cpp.chat_file import check_chat_file
 from engine.backends.llama_cpp.gguf_header import MAGIC
+from engine.backends.llama_cpp.own_part import give_name
 from engine.backends.llama_cpp.split_file import parts_of
 from engine.errors import HomeError, UsageError
 
 ENDING = ".gguf"
 LONGEST_NAME = 200
+"""Bytes of it without its ending, as most disks count them."""
 _FOLDER = ".drop-"
 _WRITTEN_BYTES = 4 * 2**20
 _LOOK_BYTES = 32 * 2**20
-# In no system's way, and nothing that points to another folder.
-_UNSAFE = re.compile(r'[\x00-\x1f\x7f<>:"/\\|?*]+')
+# In no system's way, text, and nothing that points to another folder.
+_UNSAFE = re.compile(r'[\x00-\x1f\x7f<>:"/\\|?*\ud800-\udfff]+')
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +45,9 @@ class Drop:
     def of(cls, name: str, num_bytes: int) -> "Drop":
         """From what a browser says. Raises UsageError for what is no GGUF file by its name."""
         stem, _, ending = _UNSAFE.sub("_", name).rpartition(".")
-        stem = stem.strip(" .")[:LONGEST_NAME]
+        # A letter that is cut in the middle goes as a whole.
+        short = stem.strip(" .").encode()[:LONGEST_NAME]
+        stem = short.decode(errors="ignore").rstrip(" .")
         if f".{ending}".lower() != ENDING or not stem:
             raise UsageError(f"{name} is no GGUF file: choose a model whose name ends in {ENDING}.")
         made = f"{stem}{ENDING}"
@@ -108,9 +112,11 @@ class Drops:
                 path = folder / drop.name
                 await self._write(drop, path, pieces)
                 target = self._folder / drop.name
-                await settled(lambda: self._settle(path, target))
+                await settled(lambda: _check(path))
+                # A step of its own: one who is cancelled while it is checked leaves nothing.
+                await settled(lambda: give_name(path, target))
             finally:
-                shutil.rmtree(folder, ignore_errors=True)
+                await settled(lambda: shutil.rmtree(folder, ignore_errors=True))
         except OSError as error:
             raise HomeError(
                 f"{drop.name} could not be written to {self._folder} ({error.strerror}): make room"
@@ -143,14 +149,12 @@ class Drops:
                 f" {bytes_in_words(drop.num_bytes)}: choose it again."
             )
 
-    def _settle(self, path: Path, target: Path) -> None:
-        """Give it its place, once it is known to be a model or an adapter. Blocks."""
-        if is_adapter_file(path):
-            check_adapter_file(path)
-        else:
-            check_chat_file(path)
-        with path.open("rb+") as file:
-            os.fsync(file.fileno())
-        if target.exists():
-            raise UsageError(f"{target.name} is in the models folder already: remove it first.")
-        path.replace(target)
+
+def _check(path: Path) -> None:
+    """That it is a model or an adapter, and all of it on the disk. Blocks."""
+    if is_adapter_file(path):
+        check_adapter_file(path)
+    else:
+        check_chat_file(path)
+    with path.open("rb+") as file:
+        os.fsync(file.fileno())

@@ -133,6 +133,8 @@ class ModelHolder:
     async def _load_after(self, old: ChatModel | None) -> ChatModel:
         if old is not None:
             await self._free(old)
+            # Held here, some of its memory would stay beside the next one's.
+            del old
         return await self._load()
 
     async def _free(self, model: ChatModel) -> None:

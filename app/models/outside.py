@@ -48,11 +48,11 @@ class Outside:
                     httpx.AsyncClient(timeout=timeout, trust_env=not _is_loopback(url)) as client,
                     client.stream("GET", url, headers=sent) as response,
                 ):
-                    if not response.is_redirect:
+                    if not response.has_redirect_location:
                         yield Answer(response, {**response.headers, **first})
                         return
                     first = {**response.headers, **first}
-                    target = urljoin(url, response.headers["location"])
+                    target = _target(url, response.headers["location"])
                 if _is_encrypted(url) and not _is_encrypted(target):
                     raise DownloadEnded(
                         f"{_host_of(url)} wants to hand on to {_host_of(target)} without"
@@ -145,6 +145,16 @@ def refusal(status: int, url: str) -> DownloadError:
         return DownloadEnded(f"{host} has had enough questions for now (429): wait a few minutes.")
     words = f"{host} answered with an error ({status}): try again later."
     return DownloadError(words) if status >= 500 else DownloadEnded(words)
+
+
+def _target(url: str, location: str) -> str:
+    """Where an answer hands on to. Raises DownloadEnded."""
+    try:
+        return urljoin(url, location)
+    except ValueError as error:
+        raise DownloadEnded(
+            f"{_host_of(url)} hands on to what is no address: try again later."
+        ) from error
 
 
 def _check_address(url: str) -> None:

@@ -7,7 +7,7 @@ kept to is not taken.
 import asyncio
 import re
 from collections.abc import Sequence
-from dataclasses import astuple, fields
+from dataclasses import astuple, dataclass, fields
 from typing import Any
 
 import gradio as gr
@@ -30,6 +30,18 @@ AT = "#at-"
 
 EXAMPLE_SCHEMA = '{"type": "object", "properties": {"name": {"type": "string"}}}'
 EXAMPLE_GRAMMAR = 'root ::= "yes" | "no, because " [a-z ]+'
+
+
+@dataclass(slots=True)
+class Judgements:
+    """How many judgements one tab has asked for. Only the newest may be shown: an older one that
+    comes late would take the place of what was said since."""
+
+    asked: int = 0
+
+    def ask(self) -> int:
+        self.asked += 1
+        return self.asked
 
 
 class FormDialog:
@@ -93,6 +105,7 @@ class FormDialog:
             self.approximate,
         ]
         self.verdict = [self.verdict_words, self.approximate]
+        self.judged = [gr.State(Judgements()), *self.drafted]
         self.outputs = [self.sheet, *self.drafted, self.example, self.own_faults, *self.parts]
 
     def _text(self) -> Any:
@@ -175,31 +188,34 @@ class FormDialog:
     def shut(self) -> Any:
         return gr.update(visible=False)
 
-    def switch(self, way: str) -> list[Any]:
+    @told
+    async def switch(self, judgements: Judgements, *drafted: Any) -> list[Any]:
         """Values for `parts`, and for `verdict`, which is another one now."""
-        return [*_shown(way), "", gr.update(visible=False)]
+        verdict = await self._judge_if_newest(judgements, judgements.ask(), drafted)
+        return [*_shown(_draft(drafted).way), *verdict]
 
     @told
     async def preview(self, name: str) -> str:
         return _example((await self.services.forms.ready()).forms.get(name))
 
     @told
-    async def judge(self, *drafted: Any) -> list[Any]:
+    async def judge(self, judgements: Judgements, *drafted: Any) -> list[Any]:
         """Values for `verdict`, at once."""
-        draft = _draft(drafted)
-        if draft.is_empty:
-            return ["", gr.update(visible=False)]
-        form, verdict = await self._judged(draft)
-        return _told(form, verdict, draft.may_be_broken)
-
-    async def judge_typing(self, *drafted: Any) -> list[Any]:
-        await asyncio.sleep(TYPING_PAUSE_S)
-        return await self.judge(*drafted)
+        return await self._judge_if_newest(judgements, judgements.ask(), drafted)
 
     @told
-    async def take(self, conversation_id: str | None, *drafted: Any) -> list[Any]:
+    async def judge_typing(self, judgements: Judgements, *drafted: Any) -> list[Any]:
+        number = judgements.ask()
+        await asyncio.sleep(TYPING_PAUSE_S)
+        return await self._judge_if_newest(judgements, number, drafted)
+
+    @told
+    async def take(
+        self, conversation_id: str | None, judgements: Judgements, *drafted: Any
+    ) -> list[Any]:
         """Store the form, or say what is wrong with it. Gives values for the sheet, `verdict` and
         the button at the message box."""
+        judgements.ask()
         draft = _draft(drafted)
         form, verdict = await self._judged(draft)
         if verdict.fault:
@@ -208,6 +224,18 @@ class FormDialog:
         if conversation_id is not None:
             await self.services.conversations.set_answer_form(conversation_id, form)
         return [self.shut(), gr.skip(), gr.skip(), *self.answer_as.show(form)]
+
+    async def _judge_if_newest(
+        self, judgements: Judgements, number: int, drafted: Sequence[Any]
+    ) -> list[Any]:
+        draft = _draft(drafted)
+        told_now = ["", gr.update(visible=False)]
+        if not draft.is_empty:
+            form, verdict = await self._judged(draft)
+            told_now = _told(form, verdict, draft.may_be_broken)
+        if judgements.asked != number:
+            return [gr.skip() for _ in self.verdict]
+        return told_now
 
     async def _judged(self, draft: FormDraft) -> tuple[AnswerForm | None, Verdict]:
         forms = self.services.forms

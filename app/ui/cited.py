@@ -6,9 +6,10 @@ from html import escape
 
 from app.chat.message import Message
 from app.documents.citation import Citation, Span, Verdict
+from app.documents.cleaning import visible
 from app.documents.grounds import Grounds, marked
 from app.documents.quotation import Quotation
-from app.ui.documents import page_words, plain
+from app.ui.documents import page_words
 from app.ui.fences import parts
 from app.ui.markdown import SPAN, show_answer
 from app.ui.verbatim import show_verbatim
@@ -127,7 +128,7 @@ def _chip(
     title: str = "",
     is_cited: bool = True,
 ) -> str:
-    name = plain(quotation.name)
+    name = visible(quotation.name)
     short = name if len(name) <= LONGEST_NAME else f"{name[:20]}…{name[-12:]}"
     place = f"{PASSAGE}{escape(message.message_id)}-{number}-{citation}"
     kind = "cite" if is_cited else "cite unused"

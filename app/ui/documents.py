@@ -1,11 +1,11 @@
 """The user's own files in words, for the page's sheet that adds, lists, searches and shows them."""
 
-import re
 from collections.abc import Iterable, Mapping
 from pathlib import PurePath
 from typing import Any
 
 from app.amounts import counted, duration
+from app.documents.cleaning import visible
 from app.documents.document import FileState, PageFlag
 from app.documents.intake import AtWork
 from app.documents.overview import Backlog, Cost, Counts, Overview
@@ -44,19 +44,9 @@ FLAGS = {
 
 LONGEST_LABEL = 40
 
-# What would turn round, break or end the line that it stands in.
-_UNSEEN = re.compile(
-    "[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
-)
-
-
-def plain(name: str) -> str:
-    """A name with what cannot be seen in it spelled out."""
-    return _UNSEEN.sub(lambda match: f"\\u{ord(match.group()):04x}", name)
-
 
 def name_of(path: str) -> str:
-    return plain(PurePath(path).name or path)
+    return visible(PurePath(path).name or path)
 
 
 def counts_in_words(counts: Counts) -> list[dict[str, Any]]:
@@ -80,7 +70,7 @@ def place_rows(
             {
                 "path": stored(root.path),
                 "name": _place_name(root.path, received),
-                "where": plain(root.path),
+                "where": visible(root.path),
                 "is_folder": root.is_folder,
                 "is_there": root.is_there,
                 "is_received": root.path == received,
@@ -105,7 +95,7 @@ def collection_rows(collections: Mapping[str, list[str]], received: str) -> list
                 {
                     "path": stored(path),
                     "name": _place_name(path, received),
-                    "where": plain(path),
+                    "where": visible(path),
                 }
                 for path in paths
             ],
@@ -137,13 +127,13 @@ def file_row(
     return {
         "path": stored(file.path),
         "name": name_of(file.path),
-        "where": plain(str(PurePath(file.path).parent)),
+        "where": visible(str(PurePath(file.path).parent)),
         "state": file.state.value,
         "words": OF_ONE.get(file.state, STATES[file.state]),
         "is_sound": file.state is FileState.INDEXED,
         "needs_password": file.state is FileState.NEEDS_PASSWORD,
         "pages": pages,
-        "message": plain(file.message),
+        "message": visible(file.message),
         "is_received": is_under(file.path, received),
         "document": file.document_id if file.num_pages else None,
         "collections": collections_of(file.path, collections),
@@ -204,10 +194,10 @@ def hit_row(hit: Hit) -> dict[str, Any]:
     return {
         "document": hit.document_id,
         "name": name_of(hit.paths[0]),
-        "paths": [plain(path) for path in hit.paths],
+        "paths": [visible(path) for path in hit.paths],
         "page": hit.page,
         "where": page_words(hit.page, hit.label),
-        "heading": plain(heading) if heading != hit.label else "",
+        "heading": visible(heading) if heading != hit.label else "",
         "stretch": [hit.page, hit.page_to, hit.start, hit.end],
         "snippet": hit.snippet.text,
         "marks": [list(mark) for mark in hit.snippet.marks],
@@ -219,7 +209,7 @@ def page_words(number: int, label: str) -> str:
     shown = f"page {number}"
     if label in ("", str(number)):
         return shown
-    label = plain(label)
+    label = visible(label)
     # A page of a text without pages is called by its heading, which may be a sentence.
     short = label if len(label) <= LONGEST_LABEL else f"{label[:LONGEST_LABEL].rstrip()}…"
     return f"{shown} ({short})"
@@ -230,8 +220,8 @@ def page_row(view: PageView, notice: str, stretch: Stretch | None) -> dict[str, 
     flags = [FLAGS[PageFlag(flag)] for flag in view.flags]
     return {
         "document": view.document_id,
-        "name": name_of(view.places[0].path) if view.places else plain(view.title),
-        "paths": [plain(place.path) for place in view.places],
+        "name": name_of(view.places[0].path) if view.places else visible(view.title),
+        "paths": [visible(place.path) for place in view.places],
         "number": view.number,
         "stretch": [stretch.page, stretch.page_to, stretch.start, stretch.end] if stretch else None,
         "where": page_words(view.number, view.label),
@@ -240,7 +230,7 @@ def page_row(view: PageView, notice: str, stretch: Stretch | None) -> dict[str, 
         "text": view.text,
         "start": view.start,
         "end": view.end,
-        "notices": [each for each in (plain(notice), *flags) if each],
+        "notices": [each for each in (visible(notice), *flags) if each],
     }
 
 
@@ -248,8 +238,8 @@ def quotation_row(quotation: Quotation) -> dict[str, Any]:
     """A passage whose document is no longer in the library: it stands with its answer."""
     return {
         "document": None,
-        "name": plain(quotation.name),
-        "paths": [plain(path) for path in quotation.paths],
+        "name": visible(quotation.name),
+        "paths": [visible(path) for path in quotation.paths],
         "number": quotation.page,
         "stretch": None,
         "where": page_words(quotation.page, quotation.label),

@@ -276,6 +276,10 @@ class Page:
             done = begun.success(do, None, sheet.content, **ACTING)
             done.failure(sheet.say_nothing, None, sheet.doing, **ACTING)
 
+        asking = sheet.updates.click(sheet.say_asking, None, sheet.newest, **ACTING)
+        asked = asking.success(sheet.ask_for_updates, None, sheet.newest, **ACTING)
+        asked.failure(sheet.say_nothing, None, sheet.newest, **ACTING)
+
     def _serves_the_card(self, opened: Any) -> None:
         """What an NVIDIA card needs: asked about, installed, removed."""
         card = self.this_machine.card
@@ -292,18 +296,16 @@ class Page:
         """In which form the next answers come."""
         dialog, answer_as = self.forms, self.chat.answer_as
         opened = answer_as.button.click(dialog.open, answer_as.form, dialog.outputs, **ACTING)
-        opened.success(dialog.judge, dialog.drafted, dialog.verdict, **ACTING)
+        opened.success(dialog.judge, dialog.judged, dialog.verdict, **ACTING)
         shown = [*dialog.parts, *dialog.verdict]
-        switched = dialog.way.input(dialog.switch, dialog.way, shown, **ACTING)
-        # With the pause: what was typed just before the switch may still be judged.
-        switched.success(dialog.judge_typing, dialog.drafted, dialog.verdict, **WHILE_TYPING)
+        dialog.way.input(dialog.switch, dialog.judged, shown, **ACTING)
         dialog.ready.input(dialog.preview, dialog.ready, dialog.example, **ACTING)
         for text in dialog.written:
             # Not `input`, which knows no pasted text.
-            text.change(dialog.judge_typing, dialog.drafted, dialog.verdict, **WHILE_TYPING)
+            text.change(dialog.judge_typing, dialog.judged, dialog.verdict, **WHILE_TYPING)
         for choice in dialog.chosen:
-            choice.input(dialog.judge, dialog.drafted, dialog.verdict, **ACTING)
-        given = [self.conversation, *dialog.drafted]
+            choice.input(dialog.judge, dialog.judged, dialog.verdict, **ACTING)
+        given = [self.conversation, *dialog.judged]
         taken = [dialog.sheet, *dialog.verdict, *answer_as.outputs]
         dialog.use.click(dialog.take, given, taken, **ACTING)
         dialog.cancel.click(dialog.shut, None, dialog.sheet, **ACTING)

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from app.documents.library import Library
     from app.documents.received import Received
     from app.models.library import ModelLibrary
+    from app.updates.updates import Updates
 
 
 class Answer(Protocol):
@@ -165,6 +166,8 @@ class Services(Protocol):
     def documents(self) -> "Library": ...
     @property
     def received(self) -> "Received": ...
+    @property
+    def updates(self) -> "Updates": ...
     async def check_readable(self, kind: MediaKind) -> None: ...
     async def reload_model(self) -> None: ...
     @property

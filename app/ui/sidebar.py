@@ -37,8 +37,10 @@ class Sidebar:
             container=False,
             placeholder="Search",
         )
+        # Shown with what was stored, when the tab holds its conversation.
         self.list = gr.Radio(
             [],
+            visible=False,
             elem_id="conversations",
             label="Conversations",
             show_label=False,

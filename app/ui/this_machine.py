@@ -17,6 +17,7 @@ from app.ui.boundary import told
 from app.ui.graphics_card import GraphicsCard
 from app.ui.room import Services
 from app.ui.verbatim import show_verbatim
+from engine.errors import InglenookError
 
 LOOKING = '<p class="quiet">Looking at the machine. This takes some seconds…</p>'
 
@@ -33,6 +34,8 @@ class ThisMachinePanel:
                 self.again = gr.Button("Measure again", size="sm", elem_id="machine_again")
                 self.test = gr.Button("Self-test", size="sm", elem_id="machine_test")
                 gr.Button("Copy report", size="sm", elem_id="machine_copy")
+                self.updates = gr.Button("Check for updates", size="sm", elem_id="machine_updates")
+            self.newest = gr.Markdown(elem_id="machine_newest")
             self.doing = gr.Markdown(elem_id="machine_doing")
             self.shown = gr.Markdown(elem_id="machine_findings")
             self.card = GraphicsCard(services)
@@ -64,6 +67,15 @@ class ThisMachinePanel:
         await self.services.machine.try_out()
         return self._content()
 
+    @told
+    async def ask_for_updates(self) -> str:
+        """What `inglenook updates` says; that nobody could be asked is an answer, too."""
+        try:
+            said = (await self.services.updates.look()).sentence()
+        except InglenookError as error:
+            said = str(error)
+        return f"<p>{show_verbatim(said)}</p>"
+
     def shut(self) -> Any:
         return gr.update(visible=False)
 
@@ -72,6 +84,9 @@ class ThisMachinePanel:
 
     def say_testing(self) -> str:
         return '<p class="quiet">Trying what the app promises, for ten seconds at most…</p>'
+
+    def say_asking(self) -> str:
+        return '<p class="quiet">Asking where versions are published…</p>'
 
     def say_nothing(self) -> str:
         return ""

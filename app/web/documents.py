@@ -17,6 +17,7 @@ from starlette.requests import ClientDisconnect
 
 from app.amounts import counted
 from app.documents.citation import Span
+from app.documents.cleaning import visible
 from app.documents.document import FileState, Unreadable
 from app.documents.library import Library
 from app.documents.overview import Wanted, backlog, cost_of, counts_by_root, overview
@@ -112,7 +113,7 @@ class DocumentDesk:
         return {
             "places": words.place_rows(await library.roots(), counts, collections, received),
             "collections": words.collection_rows(collections, received),
-            "received": words.plain(received),
+            "received": visible(received),
             "progress": await self.progress(),
         }
 
@@ -189,10 +190,10 @@ class DocumentDesk:
             picture = await self._library.picture(view, str(given.get("password") or ""))
         except Unreadable as problem:
             needs_password = problem.state is FileState.NEEDS_PASSWORD
-            refused = words.plain(str(problem))
+            refused = visible(str(problem))
             return JSONResponse({"refused": refused, "needs_password": needs_password})
         except InglenookError as error:
-            return JSONResponse({"refused": words.plain(str(error)), "needs_password": False})
+            return JSONResponse({"refused": visible(str(error)), "needs_password": False})
         boxes = [(box.left, box.top, box.width, box.height) for box in picture.boxes]
         headers = {BOXES_HEADER: json.dumps(boxes), "cache-control": "no-store"}
         return Response(picture.png, headers=headers, media_type="image/png")
@@ -208,8 +209,7 @@ class DocumentDesk:
         typed = Path(_text(given, "path").strip().strip('"')).expanduser()
         if not typed.is_absolute():
             raise UsageError(
-                f"{words.plain(str(typed))} is not a whole path: give it from the root of the disk"
-                " on."
+                f"{visible(str(typed))} is not a whole path: give it from the root of the disk on."
             )
         collection = _collection(given) if given.get("collection") else ""
         await self._library.add(Path(os.path.normpath(typed)), collection=collection)
@@ -317,7 +317,7 @@ async def _answered(asked: Awaitable[Any]) -> Response:
         return JSONResponse(await asked)
     except InglenookError as error:
         # No failure of the app: a browser would write one into its console.
-        return JSONResponse({"refused": words.plain(str(error))})
+        return JSONResponse({"refused": visible(str(error))})
 
 
 def _text(given: dict[str, Any], name: str) -> str:

@@ -13,6 +13,7 @@ import pytest
 from app import cli
 from app.cli import main
 from app.commands.arguments import make_parser
+from app.commands.docs import BROKEN_OFF
 from app.commands.given import options_of
 from app.commands.options import Options
 from app.history.conversations import Conversations
@@ -33,6 +34,36 @@ def in_this_home(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def parse(*arguments: str) -> Options:
     return options_of(make_parser().parse_args(arguments))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("add", ""), "path of a file or a folder is empty"),
+        (("add", "a.txt", " "), "path of a file or a folder is empty"),
+        (("status", ""), "path of a file or a folder is empty"),
+        (("add", "a.txt", "--collection", ""), "name of the collection is empty"),
+        (("search", "words", "--collection", " "), "name of the collection is empty"),
+    ],
+)
+def test_nothing_at_all_is_no_place_and_no_collection(
+    arguments: tuple[str, ...], words: str
+) -> None:
+    with pytest.raises(UsageError, match=words):
+        parse("docs", *arguments)
+
+
+def test_breaking_off_says_when_it_goes_on(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(_: Options) -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli, "run_command", interrupted)
+    assert main(["docs", "add", "papers"]) == 130
+    assert capsys.readouterr().err == f"{BROKEN_OFF}\n"
+    assert main(["docs", "list"]) == 130
+    assert capsys.readouterr().err == ""
 
 
 async def store(paths: Paths, title: str) -> str:

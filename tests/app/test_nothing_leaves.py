@@ -46,12 +46,23 @@ def deny(event, arguments):
 sys.addaudithook(deny)
 """
 
+DESCRIPTION = """\
+Metadata-Version: 2.4
+Name: inglenook
+Version: 0.1.0
+Project-URL: Releases, https://releases.example/inglenook
+"""
+
 
 @pytest.fixture(scope="module", autouse=True)
 def attempts(starter: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """The file of what was tried, for all processes of this module."""
     folder = tmp_path_factory.mktemp("deny")
     (folder / "sitecustomize.py").write_text(DENY)
+    # An address for new versions, which nobody asks by himself.
+    description = folder / "inglenook-0.1.0.dist-info" / "METADATA"
+    description.parent.mkdir()
+    description.write_text(DESCRIPTION)
     file = folder / "attempts"
     file.touch()
     root = str(Path(__file__).parents[2])
@@ -130,6 +141,25 @@ def test_a_command_works_beside_the_app_and_tries_nothing(
 ) -> None:
     assert run(app.home, *command) or command[0] == "chats"
     assert attempts.read_text() == ""
+
+
+@pytest.mark.parametrize("beside_the_app", [False, True])
+def test_only_who_asks_for_a_newer_version_asks_where_it_would_be(
+    app: AppProcess, home: Path, attempts: Path, beside_the_app: bool
+) -> None:
+    """Else the address above would prove nothing."""
+    done = subprocess.run(
+        [sys.executable, "-m", "app.cli", "updates"],
+        env={**os.environ, "INGLENOOK_HOME": str(app.home if beside_the_app else home)},
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+    )
+    assert done.returncode == 1
+    assert done.stderr.startswith("There is no connection to releases.example: check")
+    (tried,) = attempts.read_text().splitlines()
+    assert tried.startswith("socket.getaddrinfo releases.example")
+    attempts.write_text("")
 
 
 def test_the_app_answers_and_tries_nothing(app: AppProcess, attempts: Path) -> None:

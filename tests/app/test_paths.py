@@ -19,6 +19,10 @@ def test_one_variable_moves_everything(home: Path) -> None:
         assert folder.is_dir()
 
 
+def test_the_library_of_a_home_reads_nothing_of_the_home(paths: Paths) -> None:
+    assert set(paths.own) == {paths.data, paths.cache, paths.models, paths.logs}
+
+
 def test_what_was_read_of_conversations_lies_where_it_may_be_deleted(paths: Paths) -> None:
     assert paths.kv.parent == paths.cache
 

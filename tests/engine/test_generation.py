@@ -1,6 +1,8 @@
 """When an answer goes round in circles, and when its form wants it to."""
 
 from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -86,3 +88,40 @@ def test_thinking_that_goes_round_in_circles_is_ended_and_the_answer_given() -> 
     assert len(thought) < 500
     assert answer.strip().isdigit()
     assert (last.finish_reason, last.notice) == (FinishReason.STOP, "")
+
+
+def test_text_that_may_not_have_everything_in_it_ends_as_text_does() -> None:
+    """Its stop texts count, and wherever it is cut it is no incomplete form."""
+    form = compiled(GrammarKind.REGEX, r"([^\[\]]|\[[12]\])*")
+
+    def text_of(likes: bytes, **changes: Any) -> tuple[str, RequestOutput]:
+        params = replace(GREEDY, **changes)
+        request = Request([1, 2, 3], params, guidance=Guidance(form, is_text=True))
+        generation = Generation(request, ByteTokenizer(), 4000)
+        outputs = list(steps(generation, Sampler(ByteTokenizer()), likes))
+        return "".join(each.text for each in outputs), outputs[-1]
+
+    text, last = text_of(b"abc STOP", stop=("STOP",))
+    assert (text, last.finish_reason, last.notice) == ("abc ", FinishReason.STOP, "")
+    for most in range(1, 8):
+        text, last = text_of(b"abcde[1", max_tokens=most, loop_guard=False)
+        assert text == "abcde[1"[:most]
+        assert (last.finish_reason, last.notice) == (FinishReason.LENGTH, "")
+    text, last = text_of(b"ab")
+    assert (last.finish_reason, last.notice) == (FinishReason.LENGTH, LOOP_NOTICE)
+
+
+def test_text_with_marks_has_no_other_brackets_and_comes_after_the_thinking() -> None:
+    form = compiled(GrammarKind.REGEX, r"([^\[\]]|\[[12]\])*")
+    request = Request(
+        [1, 2, 3],
+        replace(GREEDY, max_tokens=60, loop_guard=False),
+        guidance=Guidance(form, "<think>", is_text=True),
+    )
+    generation = Generation(request, ByteTokenizer(), 4000)
+    text = "".join(
+        each.text for each in steps(generation, Sampler(ByteTokenizer()), b"[7] so</think>[7]")
+    )
+    thought, _, answer = text.partition("</think>")
+    assert "[7]" in thought
+    assert "[7]" not in answer and accepts(form, answer) or answer.count("[") > answer.count("]")

@@ -1,9 +1,13 @@
 """What goes into the frozen program: found by rule, so a new part cannot be forgotten."""
 
+from importlib.metadata import version
 from pathlib import Path, PurePosixPath
 
 import bundle
 import pytest
+
+from app.updates.updates import published_at
+from app.version import VERSION
 
 
 def places(files: list[bundle.DataFile]) -> set[str]:
@@ -87,3 +91,18 @@ def test_the_metadata_says_name_and_version_and_nothing_of_the_installation(
         assert folder.endswith(".dist-info")
         lines = Path(source).read_text().splitlines()
         assert [line.partition(":")[0] for line in lines] == ["Metadata-Version", "Name", "Version"]
+
+
+def test_the_metadata_of_the_app_says_where_versions_are_published(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    declared = {**bundle.project()}
+    assert isinstance(table := declared["project"], dict)
+    declared["project"] = {**table, "urls": {"Releases": "https://releases.example/inglenook"}}
+    bundle.shipped()
+    monkeypatch.setattr(bundle, "project", lambda: declared)
+    files = [source for source, _ in bundle.metadata_files(tmp_path)]
+    assert str(tmp_path / f"inglenook-{VERSION}.dist-info" / "METADATA") in files
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert version("inglenook") == VERSION
+    assert published_at() == "https://releases.example/inglenook"

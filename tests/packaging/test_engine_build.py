@@ -1,10 +1,21 @@
 """How the engine is compiled: one set of arguments for here, one for everywhere."""
 
+import os
+import platform
+import re
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 
+import llama_cpp
 import pytest
-from engine_build import build_environment, native_arguments, portable_arguments
+from engine_build import (
+    PROJECT_INCLUDE,
+    build_environment,
+    native_arguments,
+    portable_arguments,
+)
 
 SOURCE, BUILD = Path("/somewhere/source"), Path("/somewhere/build")
 
@@ -34,6 +45,24 @@ def test_vision_is_built_into_packages_and_can_be_left_out() -> None:
     assert "-DLLAVA_BUILD=ON" in native_arguments("linux")
     for arguments in (portable(), native_arguments("linux")):
         assert "-DMTMD_VIDEO=OFF" in arguments
+
+
+def test_the_engine_that_is_installed_leaves_amx_alone() -> None:
+    """Compiled by GCC 12, its tiles end the program at the first answer (llama.cpp#20824)."""
+    assert b"AMX_INT8 = 1" not in llama_cpp.llama_print_system_info()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="MSVC compiles no AMX")
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="other processors have no AMX")
+def test_a_flag_for_amx_brings_no_code_that_uses_it() -> None:
+    (line,) = re.findall(r"add_compile_options\((.*)\)", PROJECT_INCLUDE.read_text())
+    macros = subprocess.run(
+        ["c++", *line.split(), "-mamx-tile", "-mamx-int8", "-dM", "-E", "-x", "c++", os.devnull],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "__SSE2__" in macros.stdout and "AMX" not in macros.stdout
 
 
 def test_no_message_of_the_engine_names_the_folder_it_was_built_in() -> None:

@@ -14,6 +14,7 @@ import traces
 from freeze import Frozen, freeze
 
 from app.selfcheck import NAMES
+from app.updates.updates import published_at
 from app.version import VERSION
 from tests.packaging.packaged import Packaged, page, take_away_writing
 
@@ -62,6 +63,13 @@ def test_every_part_came_along(program: Packaged) -> None:
 
 def test_it_says_its_version(program: Packaged) -> None:
     assert program.run("--version").stdout == f"Inglenook {VERSION}\n"
+
+
+def test_it_knows_what_it_says_of_where_versions_are_published(program: Packaged) -> None:
+    asked = program.run("updates", "--from", "http://releases.example")
+    assert asked.returncode == 1
+    assert asked.stderr.startswith("releases.example is not spoken to without encryption")
+    assert published_at() or "does not know where new versions" in program.run("updates").stderr
 
 
 def test_a_double_click_brings_the_page_and_a_second_one_finds_the_first(program: Packaged) -> None:

@@ -1,4 +1,4 @@
-// The report on this machine goes to the clipboard, and the button says so.
+// The report on this machine goes to the clipboard, and the button says so; updates are announced.
 (() => {
   "use strict";
   const SHOWN_MS = 2500;
@@ -23,5 +23,7 @@
   addEventListener("click", (event) => {
     const button = event.target.closest("#machine_copy");
     if (button) copy(button);
+    // Whoever does not see the answer hears it.
+    if (event.target.closest("#machine_updates")) find("#machine_newest")?.setAttribute("role", "status");
   });
 })();

@@ -10,10 +10,11 @@ stopped leaves at once; what was begun for it is finished and kept for a while.
 """
 
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from threading import Lock
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,9 +38,12 @@ Embeddings = NDArray[np.float32]
 
 @dataclass(frozen=True, slots=True)
 class _Known:
+    """`numbers` are those of the chunks that are no text, by the first id of each."""
+
     media: Media
     chunks: tuple[Chunk, ...]
     token_ids: tuple[int, ...]
+    numbers: Mapping[int, int]
 
 
 class MediaReader:
@@ -72,35 +76,39 @@ class MediaReader:
                 " which is not supported here: it reads text, and for pictures choose a model such"
                 " as Gemma 3 or SmolVLM."
             )
-        if mtmd.has_vision and not self._fits(_placeholder()):
+        if mtmd.has_vision and not self._fit(mtmd.divide(_placeholder())):
             # It looks with more or fewer places, and all of them have to go into one step.
             self._mtmd = mtmd = Mtmd(path, model, threads=threads, most_tokens=max_batch_tokens)
         self.reads_images, self.reads_audio = mtmd.has_vision, mtmd.has_audio
+        # Around the two that follow, which any thread may ask and change.
+        self._known_lock = Lock()
         self._known: dict[bytes, _Known] = {}
         self._by_first_id: dict[int, tuple[bytes, int]] = {}
         self._encoded: OrderedDict[bytes, Future[list[Embeddings]]] = OrderedDict()
-        self._worker = MediaWorker(lambda media: self._mtmd.encode(media))
+        self._worker = MediaWorker(mtmd.encode)
 
     # Any thread
 
     def ids_of(self, media: Media) -> tuple[int, ...]:
         """What stands in a prompt for a picture or a sound: the model's marks around it, and ids
         below 0. Raises UsageError or EngineError where the model cannot take it."""
-        known = self._known.get(media.digest)
-        if known is None:
-            known = self._learn(media)
-        else:
-            # The content may have come from elsewhere this time.
-            known = _Known(media, known.chunks, known.token_ids)
-            # Two threads may be here at once, so nothing may depend on its being there still.
-            self._known.pop(media.digest, None)
-        self._known[media.digest] = known
-        for digest in list(self._known)[:-MOST_KNOWN]:
-            self._unlearn(digest)
+        with self._known_lock:
+            known = self._known.get(media.digest)
+        # Learning takes a while, and others may ask meanwhile. The content of what is known may
+        # have come from elsewhere this time.
+        known = self._learned(media) if known is None else replace(known, media=media)
+        with self._known_lock:
+            self._remember(known)
+            for digest in list(self._known)[:-MOST_KNOWN]:
+                self._unlearn(digest)
         return known.token_ids
 
     def spans_in(self, token_ids: Sequence[int]) -> tuple[MediaSpan, ...]:
         """What the ids below 0 stand for. Raises UsageError when one of them is unknown."""
+        with self._known_lock:
+            return self._spans_in(token_ids)
+
+    def _spans_in(self, token_ids: Sequence[int]) -> tuple[MediaSpan, ...]:
         spans: list[MediaSpan] = []
         place = first_media_id(token_ids)
         while place is not None:
@@ -172,24 +180,25 @@ class MediaReader:
         """What is being looked at is finished, and then the memory is freed."""
         self._worker.close()
 
-    def _learn(self, media: Media) -> _Known:
+    def _learned(self, media: Media) -> _Known:
         can_read = self.reads_images if media.kind is MediaKind.IMAGE else self.reads_audio
         if not can_read:
             what = "pictures" if media.kind is MediaKind.IMAGE else "sounds"
             raise UsageError(f"This model does not read {what}: choose another model for them.")
         chunks = tuple(self._mtmd.divide(media))
-        if not self._fits(media):
+        if not self._fit(chunks):
             raise UsageError(
                 f"The model reads all places of a picture in one step, and this one has more than"
                 f" {self._most_whole:,}: send a smaller one."
             )
         token_ids: list[int] = []
+        numbers: dict[int, int] = {}
         for number, chunk in enumerate(chunks):
             if chunk.is_text:
                 token_ids += chunk.token_ids
             else:
                 ids = media_ids(media.digest, number, chunk.num_tokens)
-                self._by_first_id[ids[0]] = media.digest, number
+                numbers[ids[0]] = number
                 token_ids += ids
         if not all(each < self._num_vocabulary for each in token_ids) or not all(
             each >= 0 for chunk in chunks for each in chunk.token_ids
@@ -198,22 +207,24 @@ class MediaReader:
                 "The mmproj file puts words around a picture that this model does not have: use the"
                 " one that was made with the model."
             )
-        return _Known(media, chunks, tuple(token_ids))
+        return _Known(media, chunks, tuple(token_ids), numbers)
+
+    def _remember(self, known: _Known) -> None:
+        """As the newest."""
+        digest = known.media.digest
+        self._known.pop(digest, None)
+        self._known[digest] = known
+        for first, number in known.numbers.items():
+            self._by_first_id[first] = digest, number
 
     def _unlearn(self, digest: bytes) -> None:
-        known = self._known.pop(digest, None)
-        for number, chunk in enumerate(known.chunks if known is not None else ()):
-            if not chunk.is_text:
-                first = media_ids(digest, number, chunk.num_tokens)[0]
-                self._by_first_id.pop(first, None)
+        for first in self._known.pop(digest).numbers:
+            # Two contents may begin alike, once in two thousand million times.
+            self._by_first_id.pop(first, None)
 
-    def _fits(self, media: Media) -> bool:
-        """Whether each chunk that is computed whole fits into one step."""
-        return all(
-            chunk.num_tokens <= self._most_whole
-            for chunk in self._mtmd.divide(media)
-            if chunk.is_whole
-        )
+    def _fit(self, chunks: Iterable[Chunk]) -> bool:
+        """Whether each of them that is computed whole fits into one step."""
+        return all(chunk.num_tokens <= self._most_whole for chunk in chunks if chunk.is_whole)
 
     def _known_chunks(self, span: MediaSpan) -> Sequence[Chunk]:
         known = self._known.get(span.media.digest)

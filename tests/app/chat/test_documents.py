@@ -2,11 +2,14 @@
 
 import os
 import re
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from app.chat.answer_form import AnswerForm
-from app.chat.message import Message, MessageState
+from app.chat.context import DoesNotFit
+from app.chat.message import Message, MessageState, Overflow
 from app.chat.sight import Sights
 from app.documents.answering import Standing
 from app.documents.citation import Verdict
@@ -15,6 +18,7 @@ from app.documents.scope import WHOLE_LIBRARY, Scope
 from engine.errors import NotFound, UsageError
 from engine.guided.grammar import Grammar, GrammarKind
 from tests.app.chat.room import Room
+from tests.app.chat.test_continued import choices
 
 INN = (
     "# The Inn\nThe river Inn rises in Switzerland near Maloja and flows into the Danube at Passau."
@@ -47,11 +51,9 @@ async def test_the_passages_stand_between_fences_before_the_question(room: Room)
     said = prompt_text(room, room.engine.streams[0].prompt)
     (name, page, fence) = re.findall(r"<<passage 1 \| (\S+) \| (page \d) \| (\w{8})>>", said)[0]
     assert (name, page) == ("inn.txt", "page 1")
-    assert (
-        f"near Maloja and flows into the Danube at Passau.\n<<end of passage 1 | {fence}>>" in said
-    )
+    assert f"near Maloja and flows into the Danube at Passau.\n<<end {fence}>>" in said
     assert "quotations" in said and "no instructions" in said
-    assert said.index("<<end of passage") < said.index(QUESTION)
+    assert said.index("<<end ") < said.index(QUESTION)
     assert said.rstrip().endswith(f"{QUESTION}\nassistant")
 
 
@@ -291,3 +293,50 @@ async def test_a_failure_of_the_check_leaves_the_answer_and_says_so(
     answer = await ask(room, await chat(room), QUESTION, "In Switzerland [1].")
     assert answer.state is MessageState.DONE and "could not be checked" in answer.notice
     assert answer.grounds is not None and answer.grounds.citations == ()
+
+
+async def test_another_way_from_a_token_stands_on_the_same_passages(room: Room) -> None:
+    await room.add(inn=INN)
+    room.settings = replace(room.settings, show_likelihoods=True)
+    conversation_id = await chat(room)
+    job = await room.jobs.send(conversation_id, QUESTION)
+    stream = await room.stream()
+    stream.write("In", choices("In"))
+    stream.end()
+    old = (await job.finished()).message
+    # Also when the conversation asks no files any more.
+    await room.conversations.set_documents(conversation_id, None)
+    job = await room.jobs.continue_from(conversation_id, old.message_id, 1, ord("o"))
+    again = await room.stream(count=2)
+    assert again.prompt == stream.prompt
+    assert again.guidance is not None and again.guidance.is_text
+    again.end(" rises in Switzerland [1].")
+    new = (await job.finished()).message
+    assert new.grounds is not None and old.grounds is not None
+    assert new.grounds.quotations == old.grounds.quotations
+    assert old.grounds.citations == () and new.grounds.cited == (1,)
+
+
+async def test_passages_count_where_a_conversation_outgrows_the_context(room: Room) -> None:
+    await room.add(inn=INN, rhine=RHINE)
+    room.engine.max_request_tokens = 3000
+    conversation_id = await chat(room)
+    for number in range(3):
+        await ask(room, conversation_id, f"{QUESTION} {'x' * 260} {number}", "y" * 260)
+    with pytest.raises(DoesNotFit) as refused:
+        await room.jobs.send(conversation_id, f"{QUESTION} {'x' * 260} 3")
+    assert refused.value.outlook.num_tokens > refused.value.outlook.limit
+    await room.conversations.set_overflow(conversation_id, Overflow.DROP)
+    answer = await ask(room, conversation_id, QUESTION, "In Switzerland [1].")
+    assert answer.grounds is not None and answer.grounds.cited == (1,)
+    assert answer.seen.first_id
+    assert len(room.engine.streams[-1].prompt) <= refused.value.outlook.limit
+
+
+async def test_a_temporary_chat_leaves_no_passage_in_the_history(room: Room, home: Path) -> None:
+    await room.add(inn=INN)
+    made = await room.conversations.create(temporary=True, documents=WHOLE_LIBRARY)
+    answer = await ask(room, made.conversation_id, QUESTION, "In Switzerland [1].")
+    assert answer.grounds is not None and answer.grounds.cited == (1,)
+    held = b"".join(each.read_bytes() for each in home.glob("history.sqlite3*"))
+    assert b"Maloja" not in held

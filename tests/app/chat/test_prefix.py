@@ -18,7 +18,6 @@ from app.paths import Paths
 from app.services import Services
 from engine.config import EngineConfig
 from engine.metrics import Timings
-from tests.waiting import until
 
 pytestmark = pytest.mark.model
 QUESTIONS = (
@@ -195,7 +194,7 @@ async def test_a_deleted_chat_is_read_again_after_an_undo(paths: Paths, starter:
     chat = await new(services)
     await send(services, chat, QUESTIONS[0])
     await services.conversations.delete(chat)
-    await until(lambda: services._forgetting.is_over)
+    await services._forgetting.settled()
     await services.conversations.restore(chat)
     _, timings = await send(services, chat, QUESTIONS[1])
     assert (timings.cached_tokens, timings.restored_tokens) == (0, 0)

@@ -1,7 +1,9 @@
 """`docs`: a person's own files from a terminal."""
 
 import asyncio
+import os
 import re
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ from engine.errors import DiskFull, UsageError
 from tests.app.commands.console import Recorder
 from tests.fakes_documents import FakeReader
 from tests.fakes_model import FakeModelServices
+from tests.waiting import until
 
 
 @pytest.fixture
@@ -177,6 +180,72 @@ async def test_broken_off_it_goes_on_with_the_next_command(
     await services.documents.close()
     services.__dict__["documents"] = Library(services.paths.documents, FakeReader())
     assert "2 indexed" in (await docs(services, "add", files=(str(folder),))).out
+
+
+async def test_of_several_places_what_can_be_taken_in_is(
+    services: FakeModelServices, folder: Path
+) -> None:
+    wrong, deep = folder / "missing", folder / "deep"
+    console = Recorder()
+    options = Options(
+        command="docs", action="add", files=(str(wrong), str(deep), str(folder / "a.txt"))
+    )
+    with pytest.raises(UsageError) as caught:
+        await carry_out(services, options, console)
+    assert str(caught.value) == (
+        f"Only {deep}, {folder / 'a.txt'} were taken in. There is no file and no folder at {wrong},"
+        " or it cannot be opened."
+    )
+    assert "2 files: 2 indexed." in console.out
+    with pytest.raises(UsageError, match="^There is no file"):
+        await docs(services, "add", files=(str(wrong),))
+
+
+async def test_the_status_of_a_place_that_is_not_in_the_library_is_a_sentence(
+    services: FakeModelServices, folder: Path
+) -> None:
+    (folder / "empty").mkdir()
+    await docs(services, "add", files=(str(folder / "empty"), str(folder / "deep")))
+    for place in ("missing", "deep/missing.txt", "a.txt"):
+        with pytest.raises(UsageError, match="^Nothing at .* is in the library"):
+            await docs(services, "status", files=(str(folder / place),))
+    assert (await docs(services, "status", files=(str(folder / "empty"),))).out == "0 files.\n"
+    assert (await docs(services, "status", files=(str(folder),))).out.endswith("1 indexed.\n")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no such names")
+async def test_a_name_cannot_pass_for_something_else(
+    services: FakeModelServices, folder: Path
+) -> None:
+    odd = folder / "odd"
+    odd.mkdir()
+    for name in ("fake\n0 files.txt", "fake \u202etxt.exe"):
+        (odd / name).write_text(f"The river Inn of {len(name)}.\f ")
+    said = await docs(services, "add", files=(str(odd),))
+    said.out += (await docs(services, "search", text="Inn")).out
+    said.out += (await docs(services, "list")).out
+    with pytest.raises(UsageError) as caught:
+        await docs(services, "add", files=(str(odd / "missing\n\u202e"),))
+    shown = said.out + str(caught.value)
+    assert "fake\ufffd0 files.txt" in shown and "\u202e" not in shown
+    assert not [line for line in said.out.splitlines() if line.startswith("0 files")]
+    assert "\n" not in str(caught.value)
+
+
+async def test_what_cannot_be_watched_is_said_with_the_status(
+    services: FakeModelServices, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def refuse(*_: Any, **__: Any) -> AsyncIterator[Any]:
+        raise OSError("OS file watch limit reached")
+        yield
+
+    monkeypatch.setattr("app.documents.watch.awatch", refuse)
+    await docs(services, "add", files=(str(folder),))
+    assert (await docs(services, "status")).notes == []
+    services.documents.follow()
+    await until(lambda: services.documents.notice)
+    (note,) = (await docs(services, "status")).notes
+    assert "are not noticed at once (OS file watch limit reached)" in note
 
 
 def test_without_a_running_app_the_home_must_be_owned() -> None:

@@ -71,11 +71,11 @@ def grow(megabytes: str) -> int:
     return os.getpid()
 
 
-def babble(_: str) -> None:
+def babble(line: str) -> None:
     # As one would who has taken the process over.
     for number in range(3, 20):
         try:
-            os.write(number, b'{"pages": [{"number": "x"}]}\n')
+            os.write(number, line.encode() + b"\n")
         except OSError:
             continue
     time.sleep(600)

@@ -4,8 +4,11 @@ import asyncio
 from collections.abc import AsyncGenerator
 from pathlib import Path
 
+import pytest
+
 from app.documents.document import Facts, Page
 from app.documents.library import Library
+from app.documents.sniff import MOST_FILE_BYTES
 from tests.app.documents.test_library import added, states, write
 from tests.fakes_documents import FakeReader
 
@@ -84,3 +87,28 @@ async def test_closing_ends_the_reader_and_keeps_what_waits(room: Path, folder: 
     await again.settled()
     assert await states(again) == {"a.txt": "indexed"}
     await again.close()
+
+
+@pytest.mark.parametrize(("num_bytes", "state"), [(0, "empty"), (MOST_FILE_BYTES + 1, "too large")])
+async def test_what_is_not_read_is_not_hashed_either(
+    library: Library,
+    folder: Path,
+    reader: FakeReader,
+    monkeypatch: pytest.MonkeyPatch,
+    num_bytes: int,
+    state: str,
+) -> None:
+    monkeypatch.setattr("app.documents.intake.sha256_of", _fail)
+    with open(folder / "a.bin", "wb") as file:
+        file.truncate(num_bytes)
+    await added(library, folder)
+    (found,) = (await library.status()).files
+    assert (found.state.value, found.message[:10]) == (
+        state,
+        "a.bin has " if num_bytes else "a.bin is e",
+    )
+    assert reader.read_paths == []
+
+
+def _fail(path: str) -> str:
+    raise AssertionError(f"{path} was opened")

@@ -6,17 +6,20 @@ import random
 import shutil
 import sqlite3
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import closing
 from pathlib import Path
 
 import pytest
+from sqlite_utils import Database as Tables
 
 from app.documents.document import FileState
 from app.documents.library import Library
+from app.documents.rows import Root, wait_again
 from app.documents.scan import MANY
-from engine.errors import UsageError
+from engine.errors import DiskFull, UsageError
 from tests.fakes_documents import FakeReader
+from tests.waiting import until
 
 WORDS = ["river", "house", "candle", "garden", "weather", "contract", "paint", "number"]
 
@@ -235,6 +238,113 @@ async def test_a_password_opens_a_file_and_is_forgotten(
         assert b"pa55word" not in each.read_bytes()
 
 
+async def test_a_password_reaches_what_is_read_while_its_folder_is_looked_at(
+    library: Library, folder: Path, reader: FakeReader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    look_at = library._look_at
+
+    async def slow(root: Root, *, is_asked: bool = False) -> None:
+        await look_at(root, is_asked=is_asked)
+        if is_asked:
+            library._intake.wake()
+            await library._intake.settled()
+
+    monkeypatch.setattr(library, "_look_at", slow)
+    write(folder / "a.txt", "LOCKED:x\nThe river Inn.")
+    await library.add(folder, password="x")
+    await library.settled()
+    assert reader.passwords == ["x"]
+    assert await paths(library, "Inn") == ["a.txt"]
+
+
+async def test_a_password_is_not_forgotten_with_what_was_read_before(
+    library: Library, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(folder / "a.txt", "LOCKED:x\nThe river Inn.")
+    await added(library, folder)
+
+    def at_the_end(tables: Tables, place: str, states: Iterable[FileState]) -> None:
+        # As when the work that is going on finds in this moment that nothing waits.
+        library._intake._passwords.clear()
+        wait_again(tables, place, states)
+
+    monkeypatch.setattr("app.documents.library.wait_again", at_the_end)
+    await library.add(folder, password="x")
+    await library.settled()
+    assert await paths(library, "Inn") == ["a.txt"]
+
+
+async def test_a_password_that_comes_while_its_file_is_read_is_used(
+    library: Library, folder: Path, reader: FakeReader
+) -> None:
+    file = write(folder / "a.txt", "LOCKED:x\nThe river Inn.")
+    reader.lock.clear()
+    await library.add(folder)
+    await until(lambda: reader.read_paths)
+    await library.add(file, password="x")
+    reader.lock.set()
+    await library.settled()
+    assert reader.passwords == ["", "x"]
+    assert await paths(library, "Inn") == ["a.txt"]
+
+
+async def test_nothing_of_our_own_home_is_read(room: Path, folder: Path) -> None:
+    home = folder / "home"
+    write(home / "data/api-key.txt", "The zeugma key.")
+    write(home / "notes.txt", "The zeugma river.")
+    library = Library(room / "documents.sqlite3", FakeReader(), [home / "data", home / "cache"])
+    await added(library, folder)
+    assert await states(library) == {"notes.txt": "indexed"}
+    (folder / "link").symlink_to(home / "data")
+    for place in (home / "data", home / "data/api-key.txt", folder / "link"):
+        with pytest.raises(UsageError, match="belongs to Inglenook itself"):
+            await library.add(place)
+    assert [root.path for root in await library.roots()] == [str(folder)]
+    await library.close()
+
+
+async def test_a_library_that_cannot_be_prepared_is_tried_again(
+    room: Path, folder: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    write(folder / "a.txt", "The river Inn.")
+    library = Library(room / "documents.sqlite3", FakeReader())
+    await added(library, folder)
+    write(folder / "b.txt", "The river Rhine.")
+    failures = [DiskFull("There is no room left."), DiskFull("There is no room left.")]
+    prepare = library.prepare
+
+    async def failing() -> None:
+        if failures:
+            raise failures.pop()
+        await prepare()
+
+    monkeypatch.setattr(library, "prepare", failing)
+    monkeypatch.setattr("app.documents.watch.TRY_AGAIN_S", 0.01)
+    library.follow()
+    while await paths(library, "Rhine") != ["b.txt"]:
+        await asyncio.sleep(0.01)
+    assert failures == [] and caplog.text.count("no room left") == 2
+    await library.close()
+
+
+async def test_a_file_that_is_named_is_read_again_though_it_seems_the_same(
+    library: Library, folder: Path, reader: FakeReader
+) -> None:
+    file = write(folder / "a.txt", "The river Inn.")
+    write(folder / "b.txt", "The other one.")
+    await added(library, folder)
+    seen = file.stat()
+    write(file, "The river Aar.")
+    os.utime(file, ns=(seen.st_atime_ns, seen.st_mtime_ns))
+    await added(library, folder)
+    assert await paths(library, "Inn") == ["a.txt"]
+    await added(library, file)
+    assert await paths(library, "Aar") == ["a.txt"]
+    await added(library, file)
+    assert len(reader.read_paths) == 3
+    assert await states(library) == {"a.txt": "indexed", "b.txt": "indexed"}
+
+
 async def test_the_folder_around_another_takes_its_files_along(
     library: Library, folder: Path, reader: FakeReader
 ) -> None:
@@ -378,13 +488,16 @@ async def test_what_an_older_version_has_read_is_read_again(
 ) -> None:
     write(folder / "a.txt", "The river Inn.")
     write(folder / "b.txt", "LOCKED:x\nThe river Rhine.")
+    write(folder / "c.bin", "UNSUPPORTED")
+    write(folder / "d.txt", "FAILED")
+    write(folder / "e.txt", "DAMAGED")
     first = Library(room / "documents.sqlite3", FakeReader())
     await first.add(folder, password="x")
     await first.settled()
     await first.close()
     for module in ("intake", "library"):
         monkeypatch.setattr(f"app.documents.{module}.READER_VERSION", 2)
-    for expected in (2, 0):
+    for expected in (4, 0):
         reader = FakeReader()
         again = Library(room / "documents.sqlite3", reader)
         await again.prepare()

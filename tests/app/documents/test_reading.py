@@ -2,16 +2,20 @@
 
 import asyncio
 import contextlib
+import errno
 import hashlib
+import json
 import os
 import sys
 import time
 from collections.abc import AsyncIterator
+from io import FileIO
 from pathlib import Path
 
 import psutil
 import pytest
 
+from app.documents import reading
 from app.documents.document import Facts, FileState, Page, PageFlag, Unreadable
 from app.documents.reading import Limits, Reader
 from tests.app.documents.office_files import docx, paragraph, run, zipped
@@ -157,9 +161,59 @@ async def test_the_process_knows_nothing_of_our_settings(
     assert pages[1].text == "[]"
 
 
-async def test_what_a_captured_process_says_is_not_believed(harmed: Reader, tmp_path: Path) -> None:
-    state, sentence = await state_of(harmed, tmp_path / "bad.txt", "babble now")
+def pages_of(*numbers: int) -> str:
+    page = {"label": "1", "text": "a page", "headings": [], "flags": []}
+    return json.dumps({"pages": [{"number": number, **page} for number in numbers]})
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        '{"pages": [{"number": "x"}]}',
+        '{"end": {"kind": "txt", "num_pages": Infinity, "title": "", "notice": ""}}',
+        pages_of(2),
+        pages_of(1, 1),
+        pages_of(1, 2, 4),
+        pages_of(10**9),
+    ],
+)
+async def test_what_a_captured_process_says_is_not_believed(
+    harmed: Reader, tmp_path: Path, said: str
+) -> None:
+    state, sentence = await state_of(harmed, tmp_path / "bad.txt", f"babble {said}")
     assert (state, "makes no sense" in sentence) == (FileState.FAILED, True)
+    assert (await read(harmed, tmp_path / "good.txt", "words"))[0][0].text == "words"
+
+
+async def test_no_number_of_pages_gives_a_process_all_the_time_it_wants(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reading, "MOST_SECONDS", 1)
+    facts = {"kind": "txt", "num_pages": 10**400, "title": "", "notice": ""}
+    reader = Reader(HARMFUL, Limits(seconds=0.2, seconds_a_page=600, clock_factor=1, tick_s=0.05))
+    try:
+        _, sentence = await state_of(
+            reader, tmp_path / "bad.txt", f"babble {json.dumps({'facts': facts})}"
+        )
+        assert "was given up after" in sentence and "may take 1." in sentence
+    finally:
+        await reader.close()
+
+
+async def test_a_disk_that_breaks_is_no_fault_of_the_process(
+    reader: Reader, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Broken(FileIO):
+        def read(self, size: int | None = -1, /) -> bytes:
+            raise OSError(errno.EIO, "Input/output error")
+
+    (tmp_path / "good.txt").write_text("words")
+    with monkeypatch.context() as patched:
+        patched.setattr(reading, "open_regular", lambda path, _: Broken(path))
+        state, sentence = await state_of(reader, tmp_path / "bad.txt", "words")
+    assert state is FileState.FAILED
+    assert sentence.startswith("bad.txt cannot be read to its end (Input/output error): ")
+    assert (await read(reader, tmp_path / "good.txt", "words"))[0][0].text == "words"
 
 
 async def test_the_process_is_renewed_after_many_files(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from app.documents.scan import (
     compare,
     is_ignored,
     is_lost,
+    is_own,
     is_under,
     look,
     sha256_of,
@@ -126,3 +127,25 @@ def test_a_place_is_under_a_folder_by_its_parts() -> None:
 
 def test_the_digest_is_that_of_all_bytes(folder: Path) -> None:
     assert sha256_of(str(write(folder / "a", "abc"))).startswith("ba7816bf8f01cfea")
+
+
+def test_folders_of_our_own_are_left_out_and_links_into_them(tmp_path: Path) -> None:
+    for name in ("a.txt", "home/data/key", "home/cache/deep/b.txt", "home/c.txt", "home/data2/d"):
+        write(tmp_path / "all" / name)
+    (tmp_path / "all/key.txt").symlink_to(tmp_path / "all/home/data/key")
+    (tmp_path / "all/a2.txt").symlink_to(tmp_path / "all/a.txt")
+    own = tuple(os.path.realpath(tmp_path / "all/home" / name) for name in ("data", "cache"))
+    (tmp_path / "link").symlink_to(tmp_path / "all")
+    for place in ("all", "link"):
+        sight = look(tmp_path / place, own)
+        assert sight is not None
+        assert {os.path.relpath(path, tmp_path / place) for path in sight.files} == {
+            "a.txt",
+            "a2.txt",
+            "home/c.txt",
+            "home/data2/d",
+        }
+    for place in ("all/home/data", "all/home/data/key", "all/key.txt", "link/home/cache/deep"):
+        assert is_own(tmp_path / place, own)
+        sight = look(tmp_path / place, own)
+        assert sight is not None and not sight.files

@@ -1,6 +1,7 @@
 """What is found, where, and when nothing is."""
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 import pytest
 from sqlite_utils import Database as Tables
@@ -8,12 +9,19 @@ from sqlite_utils import Database as Tables
 from app.documents.contents import forget_unused, make_index_if_old, put_document
 from app.documents.document import Facts, Heading, Page
 from app.documents.holding import LIBRARY
-from app.documents.search import MOST_JOINED, MOST_OF_ONE_PAGE, Found, Search, check_hits
+from app.documents.search import MOST_JOINED, MOST_OF_ONE_PAGE, Found, Hit, Search
 from app.documents.text_index import MOST_ROWS
 from app.history.database import Database
 
 RIVER = "The river Inn rises in Switzerland and joins the Danube at Passau. "
 FILLER = "Nothing of interest was said about gardens, weather, bread or the price of candles. "
+
+
+def check_hits(hits: Sequence[Hit]) -> None:
+    """Best first, and no passage in two of them."""
+    assert all(one.score >= other.score for one, other in pairwise(hits))
+    ids = [passage_id for hit in hits for passage_id in hit.passage_ids]
+    assert len(ids) == len(set(ids))
 
 
 class Shelf:

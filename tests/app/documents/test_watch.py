@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 import pytest
@@ -126,3 +127,40 @@ async def test_a_storm_of_changes_is_one_look(
     assert looks[0] is None and 2 <= len(looks) <= 4
     task.cancel()
     await asyncio.wait([task])
+
+
+@pytest.mark.parametrize("pause_s", [0.3, 0.01], ids=["now and then", "all the time"])
+async def test_what_we_write_ourselves_is_no_change_and_hides_none(
+    room: Path, folder: Path, monkeypatch: pytest.MonkeyPatch, pause_s: float
+) -> None:
+    monkeypatch.setattr(watch, "LONGEST_UNQUIET_S", 1000.0)
+    data = folder / "home/data"
+    data.mkdir(parents=True)
+    library = Library(room / "documents.sqlite3", FakeReader(), [data])
+    await added(library, folder)
+    looks: list[Path | None] = []
+    look: Callable[..., Any] = library.look
+
+    async def counted(place: Path | None = None) -> None:
+        looks.append(place)
+        await look(place)
+
+    async def write_on() -> None:
+        while True:
+            write(data / "log", str(monotonic()))
+            await asyncio.sleep(pause_s)
+
+    monkeypatch.setattr(library, "look", counted)
+    tasks = [
+        asyncio.create_task(Watch(library, quiet_ms=SOON_MS).run()),
+        asyncio.create_task(write_on()),
+    ]
+    await asyncio.sleep(1.5)
+    assert looks == [None]
+    write(folder / "a.txt", "The river Inn.")
+    await until_found(library, "Inn", ["a.txt"])
+    assert set(looks[1:]) == {folder}
+    for task in tasks:
+        task.cancel()
+    await asyncio.wait(tasks)
+    await library.close()

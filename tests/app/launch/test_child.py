@@ -11,7 +11,7 @@ from queue import SimpleQueue
 import pytest
 
 from app.launch import child
-from app.launch.child import KEPT_LOG_BYTES, Child, End, Said, keep_short
+from app.launch.child import KEPT_LOG_BYTES, Child, End, Said, as_stranger, keep_short
 from app.launch.link import Doing, Orders
 from app.web.port import bind
 
@@ -118,3 +118,13 @@ def test_a_long_log_begins_anew_and_the_old_one_stays_beside_it(tmp_path: Path) 
     keep_short(log)
     assert log.read_bytes() == b""
     assert (tmp_path / "native.log.1").stat().st_size == KEPT_LOG_BYTES + 1
+
+
+def test_who_opens_a_strangers_file_knows_nothing_of_our_settings(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("INGLENOOK_API_KEY", "secret")
+    monkeypatch.setenv("INGLENOOK_HOME", "/home/of/ours")
+    seen = as_stranger()["env"]
+    assert seen["PATH"] == os.environ["PATH"]
+    assert not [name for name in seen if name.startswith("INGLENOOK")]

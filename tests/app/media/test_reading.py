@@ -1,7 +1,9 @@
 """People's pictures and sounds, read by a process that may die."""
 
 import io
+import json
 import struct
+import sys
 import wave
 import zlib
 from pathlib import Path
@@ -10,6 +12,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from app.media import reading
 from app.media.attachment import attachment_from
 from app.media.picture import LONGEST_SIDE, MOST_PIXELS
 from app.media.reading import open_kept, take_in
@@ -159,3 +162,60 @@ def test_a_file_is_named_in_what_is_wrong_with_it(tmp_path: Path) -> None:
     assert (taken.kind, taken.width, taken.height, taken.name) == (IMAGE, 40, 20, "cat.png")
     assert len(taken.media.load()) == 3 * 40 * 20
     assert taken.media == attachment_from(path).media
+
+
+FACTS = {"media_type": "image/png", "width": 4, "height": 2, "kept": 3, "preview": 1}
+
+
+def captured(monkeypatch: pytest.MonkeyPatch, head: str, body: str = "abcd") -> None:
+    """Let another program read, which says this."""
+    code = f"import os, sys; sys.stdin.buffer.read(); print({head}); print({body!r}, end='')"
+    monkeypatch.setattr(reading, "own_command", lambda: (sys.executable, "-S", "-c", code))
+
+
+def test_what_the_process_says_rightly_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    captured(monkeypatch, repr(json.dumps(FACTS)))
+    taken = take_in(b"data", IMAGE, "cat.png")
+    assert (taken.kept, taken.preview, taken.width, taken.height) == (b"abc", b"d", 4, 2)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        [1],
+        "words",
+        {},
+        {**FACTS, "kept": -1, "preview": 5},
+        {**FACTS, "kept": 3.0},
+        {**FACTS, "preview": True},
+        {**FACTS, "width": 0},
+        {**FACTS, "height": "2"},
+        {**FACTS, "width": 100_000, "height": 1_001},
+        {**FACTS, "media_type": "text/html"},
+        {**FACTS, "media_type": "audio/wav"},
+        {**FACTS, "media_type": ["image/png"]},
+    ],
+    ids=str,
+)
+def test_what_a_captured_process_says_is_not_believed(
+    monkeypatch: pytest.MonkeyPatch, said: object
+) -> None:
+    captured(monkeypatch, repr(json.dumps(said)))
+    with pytest.raises(UsageError, match=r"^cat\.png made the program .* makes no sense"):
+        take_in(b"data", IMAGE, "cat.png")
+
+
+def test_an_answer_without_an_end_is_the_end_of_the_process(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    captured(monkeypatch, "'[' * 200_000")
+    with pytest.raises(UsageError, match="ended the program that reads it"):
+        take_in(b"data", IMAGE, "cat.png")
+
+
+def test_the_process_knows_nothing_of_our_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("INGLENOOK_API_KEY", "secret")
+    names = "[name for name in os.environ if name.startswith('INGLENOOK')]"
+    captured(monkeypatch, f"'{{\"refusal\": \"' + str({names}) + '\"}}'")
+    with pytest.raises(UsageError, match=r"because \[\]"):
+        take_in(b"data", IMAGE, "cat.png")

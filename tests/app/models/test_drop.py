@@ -1,6 +1,9 @@
 """Model files that the page hands over: whole and a model, or nothing is left of them."""
 
 import asyncio
+import os
+import shutil
+import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -8,6 +11,7 @@ import pytest
 
 from app.models.drop import Drop, Drops
 from app.models.part_file import SPARE_BYTES
+from engine.backends.llama_cpp.chat_file import check_chat_file
 from engine.errors import DownloadEnded, InglenookError, UsageError
 from tests.engine.backends.llama_cpp.tiny_adapter import write_tiny_adapter
 from tests.engine.backends.llama_cpp.tiny_model import write_tiny_model
@@ -145,10 +149,64 @@ async def test_a_file_that_comes_meanwhile_is_not_replaced(folder: Folder, conte
         yield content
         (folder.path / "tiny.gguf").write_bytes(b"another one")
 
-    with pytest.raises(UsageError, match="is in the models folder already"):
+    with pytest.raises(UsageError, match=r"There is a file .*/tiny\.gguf already"):
         await folder.drops.take(Drop.of("tiny.gguf", len(content)), overtaken())
     assert (folder.path / "tiny.gguf").read_bytes() == b"another one"
     assert folder.names == ["tiny.gguf"]
+
+
+async def test_a_file_that_comes_in_the_last_moment_is_not_replaced(
+    folder: Folder, content: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = os.fsync
+
+    def overtaken(descriptor: int) -> None:
+        seen(descriptor)
+        (folder.path / "tiny.gguf").symlink_to("nowhere.gguf")
+
+    monkeypatch.setattr(os, "fsync", overtaken)
+    with pytest.raises(UsageError, match=r"There is a file .*/tiny\.gguf already"):
+        await folder.take("tiny.gguf", content)
+    assert os.readlink(folder.path / "tiny.gguf") == "nowhere.gguf"
+    assert folder.names == ["tiny.gguf"] and folder.done == []
+
+
+async def test_who_is_cancelled_while_it_is_checked_leaves_nothing(
+    folder: Folder, content: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checked, goes_on = asyncio.Event(), threading.Event()
+    loop = asyncio.get_running_loop()
+    check = check_chat_file
+
+    def slow(path: Path) -> None:
+        loop.call_soon_threadsafe(checked.set)
+        assert goes_on.wait(20)
+        check(path)
+
+    monkeypatch.setattr("app.models.drop.check_chat_file", slow)
+    task = asyncio.create_task(folder.take("tiny.gguf", content))
+    await checked.wait()
+    task.cancel()
+    await asyncio.sleep(0)
+    goes_on.set()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert folder.names == folder.done == []
+
+
+async def test_the_loop_turns_while_what_is_left_is_removed(
+    folder: Folder, content: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads: list[threading.Thread] = []
+    rmtree = shutil.rmtree
+
+    def noted(path: Path, ignore_errors: bool) -> None:
+        threads.append(threading.current_thread())
+        rmtree(path, ignore_errors=ignore_errors)
+
+    monkeypatch.setattr(shutil, "rmtree", noted)
+    await folder.take("tiny.gguf", content)
+    assert len(threads) == 1 and threads[0] is not threading.main_thread()
 
 
 async def test_one_name_comes_once_at_a_time(folder: Folder, content: bytes) -> None:
@@ -195,6 +253,10 @@ async def test_a_disk_that_fills_up_meanwhile_leaves_nothing(
         (".hidden.gguf", "hidden.gguf"),
         ("modèle.GGUF", "modèle.gguf"),
         (f"{'x' * 300}.gguf", f"{'x' * 200}.gguf"),
+        (f"{'模' * 100}.gguf", f"{'模' * 66}.gguf"),
+        (f"{'x' * 199}..gguf", f"{'x' * 199}.gguf"),
+        (f"{'x' * 199}.y.gguf", f"{'x' * 199}.gguf"),
+        ("a\udce9.gguf", "a_.gguf"),
     ],
 )
 def test_a_name_never_leads_out_of_the_folder(name: str, kept: str) -> None:

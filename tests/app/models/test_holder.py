@@ -1,6 +1,8 @@
 """The one model that is loaded: when it comes, with what, and when it goes."""
 
 import asyncio
+import gc
+import weakref
 from dataclasses import replace
 from pathlib import Path
 from time import monotonic
@@ -109,6 +111,23 @@ async def test_the_old_model_is_closed_before_the_next_is_loaded(shelf: Shelf) -
     assert shelf.happened == ["open", "loaded", "leaving", "open", "loaded"]
     assert [engine.is_closed for engine in shelf.engines] == [True, False]
     assert shelf.tried[-1].model_path.name == "next.gguf"
+
+
+async def test_nothing_of_the_old_model_is_left_when_the_next_is_loaded(
+    shelf: Shelf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old = weakref.ref((await shelf.holder.get()).ledger)
+    left: list[object] = []
+    open_model = shelf._open
+
+    async def looked_around(config: EngineConfig) -> ChatModel:
+        gc.collect()
+        left.append(old())
+        return await open_model(config)
+
+    monkeypatch.setattr(shelf.holder, "_open_model", looked_around)
+    await shelf.holder.replace()
+    assert left == [None]
 
 
 async def test_replacing_waits_for_what_is_loading(shelf: Shelf) -> None:

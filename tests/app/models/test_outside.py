@@ -78,6 +78,17 @@ async def test_redirects_without_end_are_left(connections: Connections, hub: Fak
     assert len(connections.all()) == 6
 
 
+@pytest.mark.parametrize("to", ["http://[", "https://[x/", "//[", "file:///etc/passwd", "data:,x"])
+async def test_redirects_to_what_is_no_address_are_one_sentence(
+    connections: Connections, hub: FakeHub, to: str
+) -> None:
+    hub.files["a/b"] = {"m.gguf": b""}
+    hub.wrong.redirect = to
+    with pytest.raises(DownloadError):
+        await Outside(connections, 5).get_json(f"{hub.url}/a/b/resolve/main/m.gguf", "a file")
+    assert {each.host for each in connections.all()} == {"127.0.0.1"}
+
+
 @pytest.mark.parametrize("url", ["no address", "https://", "ftp://models.example/x", "https://[x/"])
 async def test_what_is_no_address_is_one_sentence(connections: Connections, url: str) -> None:
     with pytest.raises(DownloadError):

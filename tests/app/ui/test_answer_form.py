@@ -1,5 +1,6 @@
 """How a form for answers is chosen, written, told about, and kept, in a real browser."""
 
+import asyncio
 import json
 import re
 from pathlib import Path
@@ -10,7 +11,7 @@ from playwright.async_api import Locator, expect
 from app.chat.answer_form import AnswerForm, MadeIn, Medium, Outcome
 from app.chat.fields import Field, FieldKind, fields_of
 from app.chat.forms import Verdict
-from app.ui.answer_form import AT, _told
+from app.ui.answer_form import AT, TYPING_PAUSE_S, _told
 from engine.guided.grammar import Grammar, GrammarKind
 from grammars.catalog import ready_forms
 from tests.app.ui.conftest import Arrive
@@ -222,6 +223,9 @@ class TestWriting:
         tab = await arrive()
         await open_dialog(tab, "Form")
         await use(tab)
+        await is_told(tab, "There is no field yet")
+        # What was asked before comes late, and does not take its place.
+        await asyncio.sleep(2 * TYPING_PAUSE_S)
         await is_told(tab, "There is no field yet")
         await tab.page.get_by_label("Name of field 1").fill("a")
         await tab.page.get_by_role("button", name="Add a field").click()

@@ -78,7 +78,7 @@ async def test_a_folder_is_added_and_every_file_says_what_became_of_it(
     )
     await page.get_by_role("button", name="Files of papers").click()
     await expect(file_row(tab, "lease.pdf")).to_contain_text("2 pages")
-    await expect(file_row(tab, "onerror")).to_contain_text("\\u202efdp.txt")
+    await expect(file_row(tab, "onerror")).to_contain_text("\ufffdfdp.txt")
     await page.get_by_label("State", exact=True).select_option("empty")
     await expect(page.locator("#documents_files ul.rows > li")).to_have_count(1)
     await page.get_by_label("State", exact=True).select_option("")

@@ -25,7 +25,9 @@ PLACE = "/_app/documents"
 @pytest.fixture
 async def services(tmp_path: Path) -> AsyncIterator[FakeServices]:
     services = FakeServices(tmp_path)
-    services.__dict__["documents"] = Library(services.paths.documents, FakeReader())
+    paths = services.paths
+    library = Library(paths.documents, FakeReader(), paths.own, received=paths.received)
+    services.__dict__["documents"] = library
     yield services
     await services.documents.close()
     services.database.close()

@@ -68,9 +68,9 @@ class Watched:
     def __init__(self, backend: LlamaBackend) -> None:
         assert backend.media is not None
         self.num_looks = 0
-        self._mtmd = backend.media._mtmd
-        self._encode = self._mtmd.encode
-        self._mtmd.encode = self._look  # type: ignore[method-assign]
+        worker = backend.media._worker
+        self._encode = worker._look
+        worker._look = self._look
 
     def _look(self, media: Media) -> list[NDArray[np.float32]]:
         self.num_looks += 1

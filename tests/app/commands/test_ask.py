@@ -1,0 +1,131 @@
+"""`docs ask`: an answer with its passages in a terminal, from a model that the test writes."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.commands.arguments import make_parser
+from app.commands.carry_out import carry_out
+from app.commands.given import options_of
+from app.commands.options import Options
+from app.documents.library import Library
+from engine.errors import UsageError
+from tests.app.commands.console import Recorder
+from tests.fakes_documents import FakeReader
+from tests.fakes_model import FakeModelServices
+
+QUESTION = "Where does the river Inn rise?"
+
+
+@pytest.fixture
+async def papers(services: FakeModelServices, home: Path) -> Path:
+    services.__dict__["documents"] = Library(services.paths.documents, FakeReader())
+    folder = home / "papers"
+    folder.mkdir()
+    (folder / "inn.txt").write_text("About rivers.\fThe river Inn rises in Switzerland, at Maloja.")
+    (folder / "rhine.txt").write_text("The river Rhine is 1,233 kilometres long.")
+    await services.documents.prepare()
+    await services.documents.add(folder)
+    await services.documents.add(folder / "rhine.txt", collection="long")
+    await services.documents.settled()
+    return folder
+
+
+async def ask(services: FakeModelServices, text: str, **options: Any) -> Recorder:
+    console = Recorder()
+    asked = Options(command="docs", action="ask", text=text, **options)
+    await carry_out(services, asked, console)
+    return console
+
+
+async def test_the_answer_comes_with_file_page_and_quote(
+    services: FakeModelServices, papers: Path
+) -> None:
+    services.engine.script = "It rises at Maloja [1]. Monks painted it [1]."
+    console = await ask(services, QUESTION)
+    assert console.out.splitlines() == [
+        "It rises at Maloja [1]. Monks painted it.",
+        "",
+        f"[1] {papers / 'inn.txt'}, page 2",
+        "    The river Inn rises in Switzerland, at Maloja.",
+    ]
+    assert console.notes[0] == "This was not found in the passages: Monks painted it [1]."
+
+
+async def test_json_has_what_other_programs_rely_on(
+    services: FakeModelServices, papers: Path
+) -> None:
+    services.engine.script = "It rises at Maloja [2]."
+    said = (await ask(services, QUESTION, json=True)).json()
+    assert (said["text"], said["found"]) == ("It rises at Maloja [1].", True)
+    (citation,) = said["citations"]
+    assert (
+        citation.items()
+        >= {
+            "n": 1,
+            "path": str(papers / "inn.txt"),
+            "page": 2,
+            "quote": "The river Inn rises in Switzerland, at Maloja.",
+            "verdict": "corrected",
+        }.items()
+    )
+    assert said["usage"]["completion_tokens"] == len("It rises at Maloja [2].")
+    assert said["timings"]["finish"] == "stop" and said["documents"] == 2
+    assert said["passages"][0]["n"] == 1
+
+
+async def test_nothing_found_is_an_answer_and_needs_no_model(
+    services: FakeModelServices, papers: Path
+) -> None:
+    said = (await ask(services, "Who painted boats and candles?", json=True)).json()
+    assert (said["found"], said["citations"], said["documents"]) == (False, [], 2)
+    assert said["text"].startswith("I found nothing about this in your documents.")
+    assert said["timings"]["prefilled_tokens"] == said["usage"]["total_tokens"] == 0
+    console = await ask(services, "Which river has painters, boats and candles?")
+    assert "I looked through 2 documents." in console.out
+    assert str(papers) in console.out
+    assert services.engine.streams == [] and services.loaded_model is None
+
+
+async def test_one_collection_or_some_paths_are_asked(
+    services: FakeModelServices, papers: Path
+) -> None:
+    services.engine.script = "1,233 kilometres [1]."
+    for options in ({"collection": "long"}, {"files": (str(papers / "rhine.txt"),)}):
+        said = (await ask(services, "How long is the river?", json=True, **options)).json()
+        assert {Path(each["path"]).name for each in said["passages"]} == {"rhine.txt"}
+    with pytest.raises(UsageError, match="no text in the documents"):
+        await ask(services, QUESTION, files=("/nowhere",))
+    with pytest.raises(UsageError, match="no collection"):
+        await ask(services, QUESTION, collection="lakes")
+
+
+async def test_the_answer_is_kept_to_the_passages(
+    services: FakeModelServices, papers: Path
+) -> None:
+    services.engine.script = "At Maloja."
+    await ask(services, QUESTION, sampling={"temperature": 0.0, "max_tokens": 50})
+    (stream,) = services.engine.streams
+    assert stream.guidance is not None and stream.guidance.is_text
+    assert (stream.params.temperature, stream.params.max_tokens) == (0.0, 50)
+    assert not stream.options.belonging.is_durable
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        ["docs", "ask", " "],
+        ["docs", "ask", "Why?", "a.txt", "--collection", "work"],
+    ],
+)
+def test_wrong_use_is_said(given: list[str]) -> None:
+    with pytest.raises(UsageError):
+        options_of(make_parser().parse_args(given))
+
+
+def test_paths_are_absolute_and_controls_are_taken() -> None:
+    given = ["docs", "ask", "Why?", "a.txt", "--temperature", "0", "--json"]
+    options = options_of(make_parser().parse_args(given))
+    assert options.files == (str(Path("a.txt").absolute()),)
+    assert options.sampling == {"temperature": 0.0} and options.json

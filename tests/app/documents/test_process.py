@@ -1,0 +1,38 @@
+"""A reading process from outside, when it is gone or says anything at all."""
+
+import errno
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from app.documents.process import ParserProcess
+
+
+@pytest.fixture
+def process(request: pytest.FixtureRequest) -> Iterator[ParserProcess]:
+    process = ParserProcess((sys.executable, "-S", "-c", request.param))
+    yield process
+    process.end()
+
+
+@pytest.mark.parametrize("process", ["print('[' * 200_000)", "print('[1]')", ""], indirect=True)
+def test_what_is_no_object_is_no_answer(process: ParserProcess) -> None:
+    assert process.receive() is None
+
+
+@pytest.mark.parametrize("process", ["import time; time.sleep(600)"], indirect=True)
+def test_a_process_that_takes_no_more_is_gone(process: ParserProcess) -> None:
+    class Closed:
+        """As a pipe of Windows whose other end has gone."""
+
+        def write(self, _: bytes) -> None:
+            raise OSError(errno.EINVAL, "Invalid argument")
+
+        def close(self) -> None: ...
+
+    assert process._process.stdin is not None
+    process._process.stdin.close()
+    process._process.stdin = Closed()  # type: ignore[assignment]
+    assert not process.send("a.txt", "", 5, lambda: iter([b"words"]))
+    process.kill()
