@@ -9,7 +9,7 @@
     return element;
   };
   const ROOM = "/_app/documents";
-  const SHOWN = /\.(png|jpe?g|webp|gif|bmp|wav)$/i;
+  const isShown = ({ type, name }) => /^(image|audio)\//.test(type) || /\.(png|jpe?g|webp|gif|bmp|wav)$/i.test(name);
 
   const say = (...parts) => {
     find("#asks_note")?.remove();
@@ -66,7 +66,7 @@
   addEventListener("drop", (event) => {
     if (!hasFiles(event)) return;
     event.preventDefault();
-    const files = [...event.dataTransfer.files].filter(({ name }) => !SHOWN.test(name));
+    const files = [...event.dataTransfer.files].filter((file) => !isShown(file));
     if (files.length) offer(files);
   });
 })();
