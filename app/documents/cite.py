@@ -278,7 +278,7 @@ class Citing:
             num = sum(not each.isdisjoint(there) for each in read.exact.numbers)
             return num + _share(wanted, self._stems_of(part)) * bool(wanted)
 
-        return max(sentences(text), key=fit, default=Span(0, len(text)))
+        return max(sentences(text, is_wrapped=True), key=fit, default=Span(0, len(text)))
 
     def _read(self, text: str) -> _Read:
         exact = exact_in(text, has_names=self._has_names)

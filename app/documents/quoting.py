@@ -92,7 +92,7 @@ def _beginning(
     quotation: Quotation, fence: str, num_tokens: CountTokens, most: int
 ) -> Quotation | None:
     """As many whole sentences as fit, or as much of the first one. None: hardly anything."""
-    ends = [span.end for span in sentences(quotation.text)]
+    ends = [span.end for span in sentences(quotation.text, is_wrapped=True)]
     low, high = 0, len(quotation.text)
     while high - low > LEAST_TEXT // 4:
         middle = (low + high) // 2

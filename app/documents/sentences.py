@@ -9,7 +9,9 @@ from collections.abc import Iterator
 
 from app.documents.citation import Span
 
-END = re.compile(r"[.!?…]+[\"'”’»)\]]*(?=\s|\[\d|\Z)|[。！？؟۔।॥]+[\"'”’»」』）]*|\n+")
+_ENDS = r"[.!?…]+[\"'”’»)\]]*(?=\s|\[\d|\Z)|[。！？؟۔।॥]+[\"'”’»」』）]*"
+LINES = re.compile(rf"{_ENDS}|\n+")
+PARAGRAPHS = re.compile(rf"{_ENDS}|\n(?:\s*\n)+")
 MARKS_AFTER = re.compile(r"(?:[ \t]*\[\d{1,4}\])+")
 INITIAL = re.compile(r"(?:\A|[^\w])\w\Z")
 ORDINAL = re.compile(r"(?:\A|[^\w.,])\d{1,2}\Z")
@@ -20,10 +22,13 @@ ABBREVIATED = re.compile(
 )
 
 
-def sentences(text: str) -> Iterator[Span]:
-    """In their order, without white space at their edges. What lies between is white space."""
+def sentences(text: str, *, is_wrapped: bool = False) -> Iterator[Span]:
+    """In their order, without white space at their edges. What lies between is white space.
+
+    `is_wrapped`: the end of a line ends nothing, as in a page that was printed.
+    """
     start = 0
-    for end in END.finditer(text):
+    for end in (PARAGRAPHS if is_wrapped else LINES).finditer(text):
         if end.start() < start or _goes_on(text, start, end):
             continue
         stop = end.end()
@@ -36,11 +41,14 @@ def sentences(text: str) -> Iterator[Span]:
 
 
 def _goes_on(text: str, start: int, end: re.Match[str]) -> bool:
-    """A full stop that ends no sentence: after an initial, a number, or what is cut short."""
+    """A full stop that ends no sentence: after an initial, a number, or what is cut short; and the
+    end of a line after which a sentence goes on."""
+    following = text[end.end() : end.end() + 20].lstrip()[:1]
+    if end.group() == "\n":
+        return following.islower()
     if end.group() != ".":
         return False
     before = text[start : end.start()]
-    following = text[end.end() :].lstrip()[:1]
     if following.islower() or ABBREVIATED.search(before) or INITIAL.search(before):
         return bool(following)
     return bool(ORDINAL.search(before)) and following.isalnum()

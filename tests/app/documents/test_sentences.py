@@ -20,6 +20,7 @@ def cut(text: str) -> list[str]:
         ("See Dr. Smith, i.e. J. R. Smith. Yes.", ["See Dr. Smith, i.e. J. R. Smith.", "Yes."]),
         ("It has 3.5 km. Yes", ["It has 3.5 km.", "Yes"]),
         ("Am 3. Oktober war es. Ja.", ["Am 3. Oktober war es.", "Ja."]),
+        ("It is long and\nblue. Yes\nIt is.", ["It is long and\nblue.", "Yes", "It is."]),
         ("- One [1]\n- Two\n\nThree", ["- One [1]", "- Two", "Three"]),
         ("因河很长[1]。它是蓝的！", ["因河很长[1]。", "它是蓝的！"]),
         ("長い。青い。", ["長い。", "青い。"]),
@@ -32,6 +33,12 @@ def cut(text: str) -> list[str]:
 )
 def test_sentences_are_found(text: str, parts: list[str]) -> None:
     assert cut(text) == parts
+
+
+def test_a_printed_page_has_lines_that_end_nothing() -> None:
+    page = "It was the first\nTesla coil. It had\n3 arms\n\nNext part"
+    parts = [page[span.start : span.end] for span in sentences(page, is_wrapped=True)]
+    assert parts == ["It was the first\nTesla coil.", "It had\n3 arms", "Next part"]
 
 
 @given(st.text(alphabet="ab. 。[1]\n!?A", max_size=40))
