@@ -131,6 +131,23 @@ async def test_words_are_found_and_boxed_on_the_picture_of_their_page(
     await expect(hit).to_be_focused()
 
 
+async def test_reading_shows_how_far_it_is_and_is_paused_until_it_goes_on(
+    services: FakeServices, arrive: Arrive, papers: Path
+) -> None:
+    (papers / "lease.pdf").write_bytes(pdf_of([[f"Clause {number}"] for number in range(1500)]))
+    await services.documents.add(papers)
+    services.documents.pause()
+    tab = await opened(arrive)
+    page, progress = tab.page, tab.page.locator("#documents_progress")
+    await expect(progress).to_contain_text("4 files to read")
+    await expect(progress).to_contain_text("paused")
+    await page.get_by_role("tab", name="Files").click()
+    await expect(page.locator("#documents_files .found")).to_contain_text("4 waiting")
+    await page.get_by_role("button", name="Go on reading").click()
+    await expect(progress).to_be_hidden()
+    await expect(file_row(tab, "lease.pdf")).to_contain_text("1,500 pages")
+
+
 async def test_files_are_dropped_on_the_sheet_and_put_into_a_collection(
     services: FakeServices, arrive: Arrive, papers: Path
 ) -> None:
