@@ -180,12 +180,17 @@ class Intake:
             return True
         if facts.sha256 != sha256 or not await _is_still(waiting.path, stamp):
             return False
-
-        def keep(tables: Tables) -> None:
-            _keep(tables, waiting.file_id, stamp, sha256, facts, pages)
-            note_pace(tables, num_pages=len(pages), num_bytes=stamp.size, seconds=seconds)
-
-        await self._store.run(keep)
+        since = monotonic()
+        await self._store.run(
+            lambda tables: _keep(tables, waiting.file_id, stamp, sha256, facts, pages)
+        )
+        # Of a long file this takes as long as the reading.
+        seconds += monotonic() - since
+        await self._store.run(
+            lambda tables: note_pace(
+                tables, num_pages=len(pages), num_bytes=stamp.size, seconds=seconds
+            )
+        )
         return True
 
     async def _read(self, waiting: Waiting, password: str) -> tuple[Facts, list[Page], float]:
