@@ -55,6 +55,11 @@ class Paths:
         return self.data / "documents.sqlite3"
 
     @property
+    def received(self) -> Path:
+        """Copies of documents that were dropped on the page; may be missing."""
+        return self.data / "received"
+
+    @property
     def settings(self) -> Path:
         return self.data / "settings.json"
 

@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from app.cuda.installation import Installation
     from app.documents.answering import Answering
     from app.documents.library import Library
+    from app.documents.received import Received
     from app.models.library import ModelLibrary
     from app.updates.updates import Updates
 
@@ -257,6 +258,13 @@ class Services:
         from app.documents.opening import open_library
 
         return open_library(self.paths, is_followed=self._keeps_kv)
+
+    @cached_property
+    def received(self) -> "Received":
+        """Copies of documents that were dropped on the page."""
+        from app.documents.received import Received
+
+        return Received(self.paths.received)
 
     @cached_property
     def cuda(self) -> "Installation":

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,10 @@ from app.chat.senses import TEXT_ALONE
 from app.chat.sight import Beginning, Sight
 from app.documents.answering import Standing, Whereabouts
 from app.documents.grounds import Grounds
+from app.documents.library import Library
 from app.documents.quotation import Quotation
+from app.documents.reading import Reader
+from app.documents.received import Received
 from app.history.conversations import Conversations
 from app.history.database import Database
 from app.launch.start_facts import StartFacts
@@ -255,6 +259,7 @@ class FakeServices:
         self.paths = Paths.from_environment({"INGLENOOK_HOME": str(folder)})
         self.paths.create()
         self.library = ModelLibrary(self.paths, lambda: self.settings)
+        self.received = Received(self.paths.received)
         self.cuda = FakeCuda(self.paths)
         self.updates = Updates(self.library.connections, lambda: "")
         self.pending = Pending()
@@ -270,6 +275,11 @@ class FakeServices:
         self.model_notice = ""
         self.url = "http://127.0.0.1:7341"
         self.api_key = "ink-made-for-tests"
+
+    @cached_property
+    def documents(self) -> Library:
+        """With real reading, since only few tests ask for it."""
+        return Library(self.paths.documents, Reader(), self.paths.own, received=self.paths.received)
 
     async def _model(self) -> ChatModel:
         return self.chat_model

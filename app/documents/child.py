@@ -5,6 +5,10 @@
     out  lines of JSON: {"facts"} and {"pages"} as they are found, then {"end": facts} or
          {"unreadable": [state, sentence]}
 
+    in   the same with {"picture": {"number", "words", "num_before"}}: a page is to be drawn
+    out  {"picture": {"width", "height", "boxes", "size"}}, then a PNG of so many bytes; or
+         {"unreadable": [state, sentence]}
+
 A file may be made to harm whoever reads it. So this process gets bytes and no path, has little
 memory and time, and from before its first file on it can open no other file and no connection.
 """
@@ -18,9 +22,11 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
+from functools import partial
 from typing import BinaryIO
 
 from app.documents.document import Facts, Page, Unreadable
+from app.documents.page_picture import PagePicture, PictureWish
 from app.door import allow_seconds, shut
 
 MOST_BYTES = 2_000_000_000
@@ -34,17 +40,19 @@ BATCH_SECONDS = 0.2
 """Pages go out together: a long document has thousands, and whoever waits has other work."""
 
 Parse = Callable[[bytes, str, str], Iterator[Page | Facts]]
+Draw = Callable[[bytes, str, str, PictureWish], PagePicture]
 
 
 def main() -> int:
     # All that is needed later is imported before the door is shut.
     from app.documents.parsers.parsing import parse
+    from app.documents.parsers.pdf_picture import draw
 
     load_encodings()
-    return serve(parse)
+    return serve(parse, draw)
 
 
-def serve(parse: Parse) -> int:
+def serve(parse: Parse, draw: Draw) -> int:
     """Read files until there are no more."""
     orders = sys.stdin.buffer
     # Whatever a library prints must not get between the lines.
@@ -58,10 +66,35 @@ def serve(parse: Parse) -> int:
     while line := orders.readline():
         order = json.loads(line)
         data = orders.read(order["size"])
+        name, password, wanted = order["name"], order["password"], order.get("picture")
         allow_seconds(MOST_SECONDS)
-        answer(parse(data, order["name"], order["password"]), answers)
+        if wanted is None:
+            answer(parse(data, name, password), answers)
+        else:
+            drawing = partial(draw, data, name, password, PictureWish(**wanted))
+            answer_picture(drawing, answers)
+            del drawing
         del data
     return 0
+
+
+def answer_picture(drawing: Callable[[], PagePicture], answers: BinaryIO) -> None:
+    """Say what a page looks like."""
+    try:
+        picture = drawing()
+    except Unreadable as problem:
+        say(answers, {"unreadable": [problem.state.value, str(problem)]})
+        return
+    except MemoryError:
+        os._exit(OUT_OF_MEMORY)
+    boxes = [(box.left, box.top, box.width, box.height) for box in picture.boxes]
+    facts = {
+        "width": picture.width,
+        "height": picture.height,
+        "boxes": boxes,
+        "size": len(picture.png),
+    }
+    say(answers, {"picture": facts}, picture.png)
 
 
 def answer(parts: Iterator[Page | Facts], answers: BinaryIO) -> None:
@@ -125,8 +158,8 @@ class _Batch:
         say(self._answers, line)
 
 
-def say(answers: BinaryIO, line: dict[str, object]) -> None:
-    answers.write(json.dumps(line).encode() + b"\n")
+def say(answers: BinaryIO, line: dict[str, object], after: bytes = b"") -> None:
+    answers.write(json.dumps(line).encode() + b"\n" + after)
     answers.flush()
 
 

@@ -13,12 +13,14 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import dataclass
 from pathlib import Path
+from time import monotonic
 from typing import Protocol
 
 from sqlite_utils import Database as Tables
 
 from app.documents.contents import put_document
 from app.documents.document import Facts, FileState, Page, Unreadable
+from app.documents.pace import note_pace
 from app.documents.rows import (
     Waiting,
     has_file,
@@ -56,11 +58,12 @@ class Reader(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class AtWork:
-    """What is being read now. `num_pages` 0: not known yet."""
+    """What is being read now, and for how many seconds so far. `num_pages` 0: not known yet."""
 
     path: str
     num_read: int = 0
     num_pages: int = 0
+    seconds: float = 0.0
 
 
 class Intake:
@@ -75,6 +78,8 @@ class Intake:
         self._passwords: dict[str, str] = {}
         self._work: asyncio.Task[None] | None = None
         self._is_woken = False
+        self._going = asyncio.Event()
+        self._going.set()
         self.at_work: AtWork | None = None
 
     def wake(self) -> None:
@@ -83,6 +88,17 @@ class Intake:
         if self._work is None or self._work.done():
             self._work = asyncio.create_task(self._run())
             self._work.add_done_callback(_note_end)
+
+    @property
+    def is_paused(self) -> bool:
+        return not self._going.is_set()
+
+    def pause(self) -> None:
+        """Wait with the next page, until `go_on`; what was read of a file so far is held."""
+        self._going.clear()
+
+    def go_on(self) -> None:
+        self._going.set()
 
     def note_password(self, place: str, password: str) -> None:
         self._passwords[place] = password
@@ -110,6 +126,7 @@ class Intake:
             while self._is_woken:
                 self._is_woken = False
                 while (waiting := await self._store.run(next_waiting)) is not None:
+                    await self._going.wait()
                     await self._take(waiting)
             self._passwords.clear()
         finally:
@@ -143,7 +160,7 @@ class Intake:
             return True
         password = self._password(waiting.path)
         try:
-            facts, pages = await self._read(waiting, password)
+            facts, pages, seconds = await self._read(waiting, password)
         except Unreadable as error:
             if not await _is_still(waiting.path, stamp):
                 return False
@@ -163,27 +180,40 @@ class Intake:
             return True
         if facts.sha256 != sha256 or not await _is_still(waiting.path, stamp):
             return False
+        since = monotonic()
         await self._store.run(
             lambda tables: _keep(tables, waiting.file_id, stamp, sha256, facts, pages)
         )
+        # Of a long file this takes as long as the reading.
+        seconds += monotonic() - since
+        await self._store.run(
+            lambda tables: note_pace(
+                tables, num_pages=len(pages), num_bytes=stamp.size, seconds=seconds
+            )
+        )
         return True
 
-    async def _read(self, waiting: Waiting, password: str) -> tuple[Facts, list[Page]]:
+    async def _read(self, waiting: Waiting, password: str) -> tuple[Facts, list[Page], float]:
+        """What it holds, and how many seconds that took."""
         path = Path(waiting.path)
         root = None if waiting.folder is None else Path(waiting.folder)
         pages: list[Page] = []
         facts: Facts | None = None
+        seconds, since = 0.0, monotonic()
         async with aclosing(self._reader.read(path, password=password, root=root)) as parts:
             async for part in parts:
+                seconds += monotonic() - since
                 if isinstance(part, Facts):
                     facts = part
                 else:
                     pages.append(part)
                 known = 0 if facts is None else facts.num_pages
-                self.at_work = AtWork(waiting.path, len(pages), known)
+                self.at_work = AtWork(waiting.path, len(pages), known, seconds)
+                await self._going.wait()
+                since = monotonic()
         if facts is None:
             raise Unreadable(FileState.FAILED, "Reading it ended without a result: try again.")
-        return facts, pages
+        return facts, pages, seconds
 
     async def _miss(self, waiting: Waiting, error: OSError) -> None:
         """Where its whole folder is away nothing is said of the file: it waits for its return."""

@@ -9,11 +9,11 @@ Nothing here is needed to be kept: all of it can be made again from the files.
 import asyncio
 import os
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from sqlite_utils import Database as Tables
 
@@ -30,6 +30,10 @@ from app.documents.contents import make_index_if_old, merge_index
 from app.documents.document import FileState
 from app.documents.holding import LIBRARY
 from app.documents.intake import READER_VERSION, AtWork, Intake, Reader
+from app.documents.overview import read_again
+from app.documents.page_picture import PagePicture
+from app.documents.page_view import PageView, Stretch, page_view
+from app.documents.pictures import Drawer, Pictures
 from app.documents.quotation import Quotation
 from app.documents.rows import (
     LibraryFile,
@@ -50,6 +54,7 @@ from app.documents.rows import (
     wait_for_newer_reader,
 )
 from app.documents.scan import (
+    Sight,
     Stamp,
     compare,
     is_ignored,
@@ -72,6 +77,7 @@ TRIED_AGAIN = (FileState.FAILED, FileState.DAMAGED, FileState.UNSUPPORTED, FileS
 ASKED_FOR = (*TRIED_AGAIN, FileState.INDEXED, FileState.NO_TEXT, FileState.EMPTY)
 """And of a single file that is named: its size and its time may be those of before."""
 NUM_HITS = 8
+Answer = TypeVar("Answer")
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,16 +103,27 @@ class Library:
     """Owned by the event loop. Opening makes the file at `path`, or raises what is wrong with it;
     `prepare` is the first thing to call.
 
-    `own` are the folders of Inglenook itself, which are never read.
+    `own` are the folders of Inglenook itself, which are never read, but for `received`, in which
+    documents of the user are kept.
     """
 
-    def __init__(self, path: Path, reader: Reader, own: Sequence[Path] = ()) -> None:
+    def __init__(
+        self,
+        path: Path,
+        reader: Reader,
+        own: Sequence[Path] = (),
+        *,
+        received: Path | None = None,
+        drawer: Drawer | None = None,
+    ) -> None:
         self._store = Database(path, LIBRARY)
         self._finder = Database(path, LIBRARY, is_reader=True)
         self._own = tuple(os.path.realpath(each) for each in own)
+        self._received = () if received is None else (os.path.realpath(received),)
         self._search = Search()
         self._looking = asyncio.Lock()
         self._intake = Intake(self._store, reader)
+        self._pictures = Pictures(drawer)
         self._roots_moved = asyncio.Event()
         self._following: asyncio.Task[None] | None = None
         self._watch: Watch | None = None
@@ -139,6 +156,17 @@ class Library:
     def at_work(self) -> AtWork | None:
         return self._intake.at_work
 
+    @property
+    def is_paused(self) -> bool:
+        return self._intake.is_paused
+
+    def pause(self) -> None:
+        """Read on only after `go_on`, or when something is added."""
+        self._intake.pause()
+
+    def go_on(self) -> None:
+        self._intake.go_on()
+
     async def add(
         self, path: Path, *, collection: str = "", password: str = "", tries_again: bool = True
     ) -> None:
@@ -154,7 +182,7 @@ class Library:
                 f"{visible(place)} belongs to Inglenook itself, and keys and chats lie there: add a"
                 " folder of your own files."
             )
-        sight = await asyncio.to_thread(look, path, self._own)
+        sight = await asyncio.to_thread(self._see, path)
         if sight is None:
             raise UsageError(
                 f"There is no file and no folder at {visible(place)}, or it cannot be opened."
@@ -163,10 +191,14 @@ class Library:
         if not is_folder and not sight.files:
             raise UsageError(f"{visible(place)} is neither a folder nor a file that can be read.")
         async with self._looking:
-            root = _root_of(await self._store.run(roots), place)
+            kin = await self._kin_of(path)
+            root = _root_of(kin, place)
             if root is None:
-                await self._store.run(lambda tables: _add(tables, place, is_folder=is_folder))
-                root = _root_of(await self._store.run(roots), place)
+                inner = _inside(kin, place)
+                await self._store.run(
+                    lambda tables: add_root(tables, place, is_folder=is_folder, takes=inner)
+                )
+                root = _root_of(await self._kin_of(path), place)
                 assert root is not None
                 self._tell_roots()
             if collection:
@@ -184,6 +216,7 @@ class Library:
             if password:
                 # What was read meanwhile may have come to its end, and forgotten it.
                 self._intake.note_password(place, password)
+        self._intake.go_on()
         self._intake.wake()
 
     async def remove(self, path: Path, *, collection: str = "") -> int:
@@ -227,9 +260,46 @@ class Library:
                     await self._look_at(root)
         self._intake.wake()
 
+    async def read_again(self, place: Path) -> None:
+        """Read all that lies there once more, in the background."""
+        await self._store.run(lambda tables: read_again(tables, str(place)))
+        self._intake.go_on()
+        self._intake.wake()
+
+    async def collect(self, name: str, place: Path) -> None:
+        """Put a place of the library into a collection, which is made where there is none."""
+        await self._store.run(lambda tables: collect(tables, name, str(place)))
+
+    async def ask(self, work: Callable[[Tables], Answer]) -> Answer:
+        """What the tables say, without waiting for a file that is read."""
+        return await self._finder.run(work)
+
+    async def page(self, document_id: int, number: int, stretch: Stretch | None = None) -> PageView:
+        """Raises UsageError for what is not there."""
+        return await self.ask(lambda tables: page_view(tables, document_id, number, stretch))
+
+    async def picture(self, view: PageView, password: str = "") -> PagePicture:
+        """How that page looks, with what is meant of it boxed. Raises Unreadable."""
+        return await self._pictures.of(view, password)
+
     def is_own(self, path: Path) -> bool:
         """Whether it belongs to Inglenook itself. Asks the disk where links lead."""
-        return is_own(path, self._own)
+        return is_own(path, self._own) and not is_own(path, self._received)
+
+    def _see(self, root: Path) -> Sight | None:
+        """Blocks."""
+        return look(root, () if is_own(root, self._received) else self._own)
+
+    async def _kin_of(self, path: Path) -> list[Root]:
+        """The roots that it may lie in, or that may lie in it: no walk from elsewhere comes to what
+        was received."""
+        there = await self._store.run(roots)
+
+        def alike() -> list[Root]:
+            is_received = is_own(path, self._received)
+            return [each for each in there if is_own(each.path, self._received) == is_received]
+
+        return await asyncio.to_thread(alike)
 
     async def roots(self) -> list[Root]:
         return await self._finder.run(roots)
@@ -309,12 +379,13 @@ class Library:
             self._following.cancel()
             await asyncio.wait([self._following])
         await self._intake.close()
+        await self._pictures.close()
         await asyncio.to_thread(self._finder.close)
         await asyncio.to_thread(self._store.close)
 
     async def _look_at(self, root: Root, *, is_asked: bool = False) -> None:
         """`is_asked`: a person says that it is right as it is, so an emptied folder is empty."""
-        sight = await asyncio.to_thread(look, Path(root.path), self._own)
+        sight = await asyncio.to_thread(self._see, Path(root.path))
         known = await self._store.run(lambda tables: known_files(tables, root.root_id))
         if sight is None or not is_asked and is_lost(sight, root.identity, len(known)):
             if root.is_there:
@@ -365,10 +436,10 @@ def _root_of(there: Iterable[Root], place: str) -> Root | None:
     return None
 
 
-def _add(tables: Tables, place: str, *, is_folder: bool) -> None:
-    inner = [
+def _inside(there: Iterable[Root], place: str) -> list[int]:
+    """The roots to which a walk from `place` comes."""
+    return [
         root.root_id
-        for root in roots(tables)
+        for root in there
         if is_under(root.path, place) and not is_ignored(Path(root.path), Path(place))
     ]
-    add_root(tables, place, is_folder=is_folder, takes=inner)

@@ -8,7 +8,7 @@ from app.paths import Paths
 def open_library(paths: Paths, *, is_followed: bool) -> Library:
     """`is_followed`: this process runs as long as the home is used, so it notices what changes.
     Raises HistoryError for a file that cannot be used."""
-    library = Library(paths.documents, Reader(), paths.own)
+    library = Library(paths.documents, Reader(), paths.own, received=paths.received)
     if is_followed:
         library.follow()
     return library

@@ -3,7 +3,7 @@
 import contextlib
 import json
 import subprocess
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import psutil
@@ -13,6 +13,7 @@ from app.launch.child import as_stranger, own_command
 
 MOST_LINE = 64_000_000
 """Bytes of one answer: whoever reads a stranger's file may have become somebody else."""
+PIECE_BYTES = 1_000_000
 PATIENCE_S = 5.0
 
 
@@ -32,12 +33,9 @@ class ParserProcess:
         self._seen = psutil.Process(self._process.pid)
         self.num_read = 0
 
-    def send(
-        self, name: str, password: str, size: int, pieces: Callable[[], Iterator[bytes]]
-    ) -> bool:
-        """Blocks until it has the file. False: it is gone."""
+    def send(self, order: Mapping[str, Any], pieces: Callable[[], Iterator[bytes]]) -> bool:
+        """Blocks until it has the order and the file. False: it is gone."""
         assert self._process.stdin is not None
-        order = {"name": name, "password": password, "size": size}
         try:
             self._process.stdin.write(json.dumps(order).encode() + b"\n")
             for piece in pieces():
@@ -57,6 +55,14 @@ class ParserProcess:
         except (ValueError, RecursionError):
             return None
         return said if isinstance(said, dict) else None
+
+    def receive_bytes(self, size: int) -> bytes | None:
+        """What it sends after a line. Blocks. None: it is gone before all of them."""
+        assert self._process.stdout is not None
+        data = bytearray()
+        while piece := self._process.stdout.read(min(PIECE_BYTES, size - len(data))):
+            data += piece
+        return bytes(data) if len(data) == size else None
 
     def memory_bytes(self) -> int:
         with contextlib.suppress(psutil.Error):

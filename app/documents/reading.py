@@ -10,19 +10,21 @@ import hashlib
 import os
 import sys
 import time
-from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from contextlib import asynccontextmanager
+from dataclasses import asdict, dataclass, replace
 from io import FileIO
 from pathlib import Path
 from typing import Any, TypeVar
 
 from app.documents.child import MOST_BYTES, MOST_SECONDS, OUT_OF_MEMORY
-from app.documents.document import Facts, FileState, Heading, Page, PageFlag, Unreadable
-from app.documents.process import ParserProcess
+from app.documents.document import Facts, FileState, Page, Unreadable
+from app.documents.page_picture import MOST_PNG_BYTES, PagePicture, PictureWish, picture_from
+from app.documents.process import PIECE_BYTES, ParserProcess
+from app.documents.said import makes_no_sense, understood
 from app.documents.sniff import open_regular
 
-PIECE_BYTES = 1_000_000
 Found = TypeVar("Found")
 
 
@@ -65,38 +67,70 @@ class Reader:
         With `root` a link that leads out of that folder is refused. Raises Unreadable, before the
         first page or after some. Whoever stops listening, or is cancelled, ends the process.
         """
+        async with self._asked(path, {"password": password}, root) as asked:
+            while not asked.is_over:
+                said = await self._heard(asked, asked.process.receive)
+                for part in understood(said, path.name):
+                    if isinstance(part, Unreadable):
+                        asked.end()
+                        raise part
+                    asked.watch.note(part)
+                    if "end" in said and isinstance(part, Facts):
+                        asked.end()
+                        part = replace(part, sha256=asked.file.digest())
+                    yield part
+
+    async def draw(self, path: Path, wish: PictureWish, *, password: str = "") -> PagePicture:
+        """A page of a PDF as it looks. Raises Unreadable, as `read` does."""
+        order = {"password": password, "picture": asdict(wish)}
+        async with self._asked(path, order, None) as asked:
+            said = await self._heard(asked, asked.process.receive)
+            try:
+                if "unreadable" in said:
+                    state, sentence = said["unreadable"]
+                    asked.end()
+                    raise Unreadable(FileState(state), str(sentence))
+                facts = said["picture"]
+                size = int(facts["size"])
+                if not 0 < size <= MOST_PNG_BYTES:
+                    raise ValueError("no page takes so many bytes")
+                png = await self._heard(asked, lambda: asked.process.receive_bytes(size))
+                picture = picture_from(facts, png, asked.file.digest())
+            except (ValueError, KeyError, TypeError, OverflowError) as error:
+                raise makes_no_sense(path.name) from error
+            asked.end()
+            return picture
+
+    @asynccontextmanager
+    async def _asked(
+        self, path: Path, order: Mapping[str, Any], root: Path | None
+    ) -> AsyncGenerator["_Asked", None]:
+        """A file and what is to be done with it, handed over. A process that has not come to the
+        end of it is ended. Raises Unreadable."""
         async with self._turn:
             file = _OpenFile(path.name, await self._blocking(lambda: open_regular(path, root)))
-            is_over = False
+            asked = None
             try:
                 process = await self._ready(path.name)
-                watch = _Watch(process, self._limits, path.name)
-                sent = await self._watched(
-                    watch,
-                    lambda: process.send(path.name, password, file.size, file.pieces),
-                )
-                while not is_over:
-                    said = await self._watched(watch, process.receive) if sent else None
-                    if said is None:
-                        raise Unreadable(FileState.FAILED, await self._why_gone(path.name))
-                    for part in _understood(said, path.name):
-                        if isinstance(part, Unreadable):
-                            is_over = True
-                            file.check()
-                            raise part
-                        watch.note(part)
-                        if "end" in said and isinstance(part, Facts):
-                            is_over = True
-                            file.check()
-                            part = replace(part, sha256=file.digest())
-                        yield part
+                asked = _Asked(process, file, _Watch(process, self._limits, path.name))
+                whole = {**order, "name": path.name, "size": file.size}
+                await self._heard(asked, lambda: process.send(whole, file.pieces) or None)
+                yield asked
             finally:
                 # In the thread that may be reading from it now.
                 self._thread.submit(file.close)
-                if not is_over:
+                if asked is None or not asked.is_over:
                     self._drop()
                 elif self._is_worn():
                     await self.close()
+
+    async def _heard(self, asked: "_Asked", work: Callable[[], Found | None]) -> Found:
+        """What comes of it, unless the process is gone."""
+        found = await self._watched(asked.watch, work)
+        if found is None:
+            name = asked.file.name
+            raise Unreadable(FileState.FAILED, await self._why_gone(name))
+        return found
 
     async def close(self) -> None:
         """End the process; a file that is being read then is FAILED. The next file starts another
@@ -167,11 +201,26 @@ class Reader:
                 raise problem
 
 
+@dataclass(slots=True)
+class _Asked:
+    """What one file is asked for. Owned by `Reader`."""
+
+    process: ParserProcess
+    file: "_OpenFile"
+    watch: "_Watch"
+    is_over: bool = False
+
+    def end(self) -> None:
+        """Nothing more comes. Raises Unreadable for a file that has changed meanwhile."""
+        self.is_over = True
+        self.file.check()
+
+
 class _OpenFile:
-    """The file as it was when it was opened. Owned by `Reader.read`."""
+    """The file as it was when it was opened. Owned by `Reader`."""
 
     def __init__(self, name: str, file: FileIO) -> None:
-        self._name = name
+        self.name = name
         self._file = file
         self._seen = os.fstat(file.fileno())
         self._hash = hashlib.sha256()
@@ -189,7 +238,7 @@ class _OpenFile:
             # A disk that breaks says nothing of the process that gets the file.
             raise Unreadable(
                 FileState.FAILED,
-                f"{self._name} cannot be read to its end ({error.strerror or error}): copy it again"
+                f"{self.name} cannot be read to its end ({error.strerror or error}): copy it again"
                 " from where it came from.",
             ) from error
 
@@ -215,7 +264,7 @@ class _OpenFile:
         if self._changed:
             raise Unreadable(
                 FileState.FAILED,
-                f"{self._name} was being written while it was read: it is read again when it has"
+                f"{self.name} was being written while it was read: it is read again when it has"
                 " changed.",
             )
 
@@ -224,7 +273,7 @@ class _OpenFile:
 
 
 class _Watch:
-    """What one file has taken so far. Owned by `Reader.read`."""
+    """What one file has taken so far. Owned by `Reader`."""
 
     def __init__(self, process: ParserProcess, limits: Limits, name: str) -> None:
         self._process = process
@@ -240,7 +289,7 @@ class _Watch:
         if isinstance(part, Page):
             self._num_received += 1
             if part.number != self._num_received:
-                raise _nonsense(self._name)
+                raise makes_no_sense(self._name)
             known = part.number
         else:
             # Some numbers are too large for seconds.
@@ -272,44 +321,4 @@ def _not_started(name: str, why: str) -> Unreadable:
     return Unreadable(
         FileState.FAILED,
         f"{name} was not read, because the process for it cannot be started ({why}).",
-    )
-
-
-def _nonsense(name: str) -> Unreadable:
-    """Of a process that said what it should not."""
-    return Unreadable(
-        FileState.FAILED, f"{name} made the process that reads files say what makes no sense."
-    )
-
-
-def _understood(said: dict[str, Any], name: str) -> Iterator[Page | Facts | Unreadable]:
-    """What the process says, which is believed in nothing but its form."""
-    try:
-        if "pages" in said:
-            yield from map(_page, said["pages"])
-        elif "unreadable" in said:
-            state, sentence = said["unreadable"]
-            yield Unreadable(FileState(state), str(sentence))
-        else:
-            facts = said["end"] if "end" in said else said["facts"]
-            yield Facts(
-                kind=str(facts["kind"]),
-                num_pages=int(facts["num_pages"]),
-                title=str(facts["title"]),
-                notice=str(facts["notice"]),
-            )
-    except (ValueError, KeyError, TypeError, OverflowError) as error:
-        raise _nonsense(name) from error
-
-
-def _page(given: dict[str, Any]) -> Page:
-    return Page(
-        number=int(given["number"]),
-        label=str(given["label"]),
-        text=str(given["text"]),
-        headings=tuple(
-            Heading(start=int(start), path=tuple(map(str, path)))
-            for start, *path in given["headings"]
-        ),
-        flags=frozenset(map(PageFlag, given["flags"])),
     )

@@ -37,6 +37,7 @@ class LibraryFile:
     state: FileState
     num_pages: int
     message: str
+    document_id: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -277,13 +278,18 @@ def sizes_with_documents(tables: Tables, sizes: Iterable[int]) -> set[int]:
 
 
 def files(
-    tables: Tables, condition: str = "", values: Sequence[str | int] = ()
+    tables: Tables,
+    condition: str = "",
+    values: Sequence[str | int] = (),
+    limit: int | None = None,
 ) -> list[LibraryFile]:
+    """In the order of their paths; without `limit` all of them."""
     rows = tables.execute(
-        "select file.path, file.state, message, is_there, num_pages, num_empty_pages, notice"
+        "select file.path, file.state, message, is_there, num_pages, num_empty_pages, notice,"
+        " document_id"
         " from file join root on root.id = root_id left join document on document.id = document_id"
-        f" {condition and f'where {condition}'} order by file.path",
-        values,
+        f" {condition and f'where {condition}'} order by file.path limit ?",
+        [*values, -1 if limit is None else limit],
     )
     return [
         LibraryFile(
@@ -291,8 +297,9 @@ def files(
             state=FileState(state) if is_there else FileState.OFFLINE,
             num_pages=num_pages or 0,
             message=message or _said_of(notice or "", num_pages or 0, num_empty or 0),
+            document_id=document_id,
         )
-        for path, state, message, is_there, num_pages, num_empty, notice in rows
+        for path, state, message, is_there, num_pages, num_empty, notice, document_id in rows
     ]
 
 

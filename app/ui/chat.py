@@ -17,6 +17,7 @@ from app.chat.context import DoesNotFit
 from app.chat.message import Message, Overflow, Role
 from app.chat.prompts import left_out_before
 from app.ui.answer_as import AnswerAs
+from app.ui.asks import Asks, scope_from
 from app.ui.attached import Attached
 from app.ui.boundary import told, told_on_the_way
 from app.ui.choices import read_examples
@@ -147,6 +148,7 @@ class Chat:
         with gr.Row(elem_id="above_composer"):
             self.meter = Meter()
             self.attach = gr.Button("Add a picture", size="sm", elem_id="attach")
+            self.asks = Asks(services)
             self.answer_as = AnswerAs()
         self.attached = Attached(services.pending)
         self.composer = gr.Textbox(
@@ -232,6 +234,7 @@ class Chat:
         text: str,
         attached: str,
         conversation_id: str | None,
+        documents: str,
         form: AnswerForm | None,
         *choices: Any,
     ) -> list[Any]:
@@ -252,6 +255,7 @@ class Chat:
             sampling=sampling,
             answer_form=form,
             examples=chosen.examples,
+            documents=scope_from(documents),
         )
         try:
             await self.services.jobs.send(made.conversation_id, text, shown)
@@ -265,10 +269,12 @@ class Chat:
         self,
         example: gr.SelectData,
         conversation_id: str | None,
+        documents: str,
         form: AnswerForm | None,
         *choices: Any,
     ) -> list[Any]:
-        return await self.send(example.value["text"], "", conversation_id, form, *choices)
+        text = example.value["text"]
+        return await self.send(text, "", conversation_id, documents, form, *choices)
 
     @told
     async def answer_again(self, conversation_id: str) -> list[Any]:

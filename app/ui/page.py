@@ -35,8 +35,12 @@ SHEETS = (
     "sure",
     "versions",
     "start_note",
+    "sheet",
     "models",
     "drop",
+    "documents",
+    "passage",
+    "asks",
     "this_machine",
 )
 """Each a style, a script, or both."""
@@ -87,6 +91,7 @@ def build(services: Services) -> gr.Blocks:
         page.looks()
         page.looks_at_the_machine()
         page.chooses_forms()
+        page.chooses_files()
         page.presets()
         page.looks_ahead()
     return blocks
@@ -126,6 +131,7 @@ class Page:
             *self.settings.outputs,
             *self.chat.overflow.outputs,
             *self.chat.answer_as.outputs,
+            *self.chat.asks.outputs,
         ]
 
     @told
@@ -140,6 +146,7 @@ class Page:
             *self.settings.show(found),
             *self.chat.overflow.hide(),
             *self.chat.answer_as.show(found.answer_form if found else None),
+            *self.chat.asks.show(found.documents if found else None),
         )
 
     async def arrive(self, last_id: str | None, conversation_id: str | None) -> tuple[Any, ...]:
@@ -197,7 +204,7 @@ class Page:
 
     def chats(self) -> None:
         chat, conversation = self.chat, self.conversation
-        choices = [chat.answer_as.form, *self.settings.choices]
+        choices = [chat.asks.choice, chat.answer_as.form, *self.settings.choices]
         given = [chat.composer, chat.attached.ids, conversation, *choices]
         self._then_answer(chat.composer.submit(chat.send, given, self._sent, **ACTING))
         given = [conversation, *choices]
@@ -302,6 +309,15 @@ class Page:
         taken = [dialog.sheet, *dialog.verdict, *answer_as.outputs]
         dialog.use.click(dialog.take, given, taken, **ACTING)
         dialog.cancel.click(dialog.shut, None, dialog.sheet, **ACTING)
+
+    def chooses_files(self) -> None:
+        """Which of the user's files the next questions are asked of."""
+        asks = self.chat.asks
+        asks.choice.focus(asks.offer, asks.choice, asks.choice, **ACTING)
+        chosen = [self.conversation, asks.choice]
+        asks.choice.input(asks.choose, chosen, asks.choice, **ACTING)
+        given = [self.conversation, asks.dropped, asks.choice]
+        asks.dropped.change(asks.take, given, [asks.choice, asks.dropped], **ACTING)
 
     @told
     async def show_choice(self, conversation_id: str | None) -> Any:

@@ -8,6 +8,7 @@ from typing import Any
 from app.amounts import milliseconds
 from app.chat.message import Message, MessageState, Role, Seen
 from app.ui.attached import shown_with
+from app.ui.cited import cited, looked_at
 from app.ui.formed import formed, forming
 from app.ui.markdown import closed, show_answer
 from app.ui.room import Answer
@@ -57,10 +58,20 @@ def _rows_of(message: Message) -> list[Row]:
         case Role.USER:
             return [_row("user", shown_with(message) + show_verbatim(message.content))]
         case Role.ASSISTANT:
-            is_plain = message.made_in is None
-            text = closed(show_answer(message.content)) if is_plain else _in_form(message)
+            text = _text_of(message)
             thoughts = [_thoughts(message, "done")] if message.thinking else []
             return [*thoughts, _row("assistant", f"{text}\n\n{_small_print(message)}".strip())]
+
+
+def _text_of(message: Message) -> str:
+    if message.made_in is not None:
+        shown = _in_form(message)
+    elif message.grounds is not None:
+        shown = closed(cited(message, message.grounds))
+    else:
+        shown = closed(show_answer(message.content))
+    looked = looked_at(message, message.grounds) if message.grounds is not None else ""
+    return f"{shown}\n\n{looked}" if looked else shown
 
 
 def _in_form(message: Message) -> str:

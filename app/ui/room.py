@@ -29,6 +29,8 @@ from engine.sampling_params import SamplingParams
 if TYPE_CHECKING:
     from app.cuda.installation import Installation
     from app.documents.answering import Whereabouts
+    from app.documents.library import Library
+    from app.documents.received import Received
     from app.models.library import ModelLibrary
     from app.updates.updates import Updates
 
@@ -160,6 +162,10 @@ class Services(Protocol):
     def cuda(self) -> "Installation": ...
     @property
     def library(self) -> "ModelLibrary": ...
+    @property
+    def documents(self) -> "Library": ...
+    @property
+    def received(self) -> "Received": ...
     @property
     def updates(self) -> "Updates": ...
     async def check_readable(self, kind: MediaKind) -> None: ...

@@ -47,7 +47,8 @@ class Sidebar:
             container=False,
         )
         self.nothing = gr.Markdown("", visible=False, elem_id="nothing_found")
-        # Opened by the page's script, as the sheet is its work.
+        # Opened by the page's script, as the sheets are its work.
+        gr.Button("Documents", size="sm", elem_id="open_documents")
         gr.Button("Models", size="sm", elem_id="open_models")
         gr.Button("Light or dark", size="sm", elem_id="theme_toggle")
         gr.Button("Quit Inglenook", size="sm", elem_id="quit_app")

@@ -18,6 +18,7 @@ from app.ui.room import Services
 from app.web import environment
 from app.web.answers import answers_router
 from app.web.attachments import attachments_router
+from app.web.documents import documents_router
 from app.web.guard import Guard, local_hosts
 from app.web.likelihoods import likelihoods_router
 from app.web.models import models_router
@@ -59,6 +60,7 @@ def build(services: Services, port: int, cache: Path, routers: Sequence[APIRoute
         answers_router(services.conversations),
         presets_router(services.presets),
         models_router(services),
+        documents_router(services),
         attachments_router(services),
         likelihoods_router(services.conversations, lambda: services.model_name),
     )

@@ -37,7 +37,7 @@ Outline = Mapping[int, list[tuple[int, str]]]
 
 
 def read(source: Source) -> Iterator[Page | Facts]:
-    document = _opened(source)
+    document = opened(source)
     try:
         title = one_line(document.get_metadata_value("Title"))
         title = "" if title.lower() in NO_TITLES else title
@@ -67,7 +67,8 @@ def read(source: Source) -> Iterator[Page | Facts]:
         document.close()
 
 
-def _opened(source: Source) -> pypdfium2.PdfDocument:
+def opened(source: Source) -> pypdfium2.PdfDocument:
+    """Raises Unreadable."""
     try:
         return pypdfium2.PdfDocument(source.data, password=source.password or None)
     except pypdfium2.PdfiumError as error:

@@ -80,9 +80,11 @@
   }, true);
   const hasFiles = (event) => canTake() && [...(event.dataTransfer?.types ?? [])].includes("Files");
   addEventListener("dragover", (event) => hasFiles(event) && event.preventDefault());
+  // Others are documents, and asks.js offers to take them in.
+  const isShown = ({ type, name }) => /^(image|audio)\//.test(type) || /\.(png|jpe?g|webp|gif|bmp|wav)$/i.test(name);
   addEventListener("drop", (event) => {
-    if (!hasFiles(event)) return;
+    if (!hasFiles(event) || event.target.closest?.("dialog")) return;
     event.preventDefault();
-    bringAll([...event.dataTransfer.files]);
+    bringAll([...event.dataTransfer.files].filter(isShown));
   });
 })();

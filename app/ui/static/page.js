@@ -20,6 +20,9 @@
     text
       .replace(/^<p class="shown">.*?<\/p>\n\n/, "")
       .replace(/\n\n(<p class="(note( failed)?|figures)">.*?<\/p>)+$/, "")
+      .replace(/\n\n<p class="looked">.*?<\/p>$/, "")
+      .replace(/<a class="cite" href="#passage-[^"]*?-(\d+)-\d+"[^>]*>.*?<\/a>/g, "[$1]")
+      .replace(/<span class="unfound"[^>]*>|<\/span>/g, "")
       .replace(/&#x(0[0-9A-F]{4});/g, (_, digits) => String.fromCodePoint(parseInt(digits, 16)));
   if (navigator.clipboard) {
     const write = navigator.clipboard.writeText.bind(navigator.clipboard);

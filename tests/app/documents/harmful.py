@@ -11,7 +11,9 @@ from collections.abc import Iterator
 
 from app.documents.child import load_encodings, serve
 from app.documents.document import Facts, Page
+from app.documents.page_picture import PagePicture, PictureWish
 from app.documents.parsers.parsing import parse
+from app.documents.parsers.pdf_picture import draw
 
 PAGE = Page(number=1, label="1", text="a page")
 
@@ -26,6 +28,15 @@ def obey(data: bytes, name: str, password: str) -> Iterator[Page | Facts]:
     said = ORDERS[order](rest)
     yield Page(number=2, label="2", text=str(said))
     yield Facts(kind="txt", num_pages=2)
+
+
+def obey_drawing(data: bytes, name: str, password: str, wish: PictureWish) -> PagePicture:
+    order, _, rest = data.decode("latin-1").partition(" ")
+    if order == "false":
+        return PagePicture(png=b"<svg onload=x>", width=9, height=9, boxes=())
+    if order in ORDERS:
+        ORDERS[order](rest)
+    return draw(data, name, password, wish)
 
 
 def crash(_: str) -> None:
@@ -122,4 +133,4 @@ if __name__ == "__main__":
     load_encodings()
     if sys.argv[1:]:
         sys.stdin = Waiting()  # type: ignore[assignment]
-    sys.exit(serve(obey))
+    sys.exit(serve(obey, obey_drawing))

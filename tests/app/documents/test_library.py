@@ -612,3 +612,24 @@ async def test_states_are_words_that_programs_can_rely_on() -> None:
         "offline",
         "failed",
     ]
+
+
+async def test_of_the_folders_of_our_own_only_what_was_received_is_read(
+    room: Path, reader: FakeReader
+) -> None:
+    data = room / "home" / "data"
+    received = write(data / "received" / "a.txt", "All about vineyards.").parent
+    write(data / "key.txt", "A secret about vineyards.")
+    write(room / "home" / "mine.txt", "My vineyards.")
+    library = Library(room / "own.sqlite3", reader, (data,), received=received)
+    await added(library, received)
+    assert await paths(library, "vineyards") == ["a.txt"]
+    with pytest.raises(UsageError, match="belongs to Inglenook itself"):
+        await library.add(data / "key.txt")
+    # A folder around it does not take it over, nor come to it.
+    await added(library, room / "home")
+    assert {Path(root.path).name for root in await library.roots()} == {"received", "home"}
+    write(received / "b.txt", "More vineyards.")
+    await added(library, received)
+    assert sorted(await paths(library, "vineyards")) == ["a.txt", "b.txt", "mine.txt"]
+    await library.close()

@@ -23,6 +23,8 @@ async def running(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[tup
     services = FakeServices(folder)
     async with served(lambda port: server.build(services, port, folder / "cache")) as url:
         yield services, f"{url}/"
+    if "documents" in services.__dict__:
+        await services.documents.close()
     services.database.close()
 
 

@@ -1,0 +1,134 @@
+"""The library at a glance: how many files are in which state, and the first of those wanted."""
+
+from collections import defaultdict
+from dataclasses import dataclass
+
+from sqlite_utils import Database as Tables
+
+from app.documents.collections import files_in
+from app.documents.document import FileState
+from app.documents.pace import Pace, pace
+from app.documents.rows import LibraryFile, files, under
+
+MOST_LISTED = 200
+_STATE = "iif(is_there, file.state, 'offline')"
+_FROM = "from file join root on root.id = root_id"
+
+Counts = dict[FileState, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """Which files: in a place, in a collection, in a state, with some letters in their path. What
+    is empty chooses nothing."""
+
+    place: str = ""
+    collection: str = ""
+    state: str = ""
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """`counts` are of every file that may be wanted in any state; `num_found` of them are wanted,
+    and `files` are the first of these."""
+
+    counts: Counts
+    num_found: int
+    files: tuple[LibraryFile, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Backlog:
+    """What is still to be read, and how fast that goes."""
+
+    num_files: int
+    num_bytes: int
+    pace: Pace | None
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """Of reading a place once more. `seconds` is None where the pace is not known."""
+
+    num_files: int
+    num_pages: int
+    seconds: float | None
+
+
+def overview(tables: Tables, wanted: Wanted, limit: int = MOST_LISTED) -> Overview:
+    """Raises UsageError for a collection that is not there."""
+    condition, values = _condition(tables, wanted)
+    counts = _counts(tables, condition, values)
+    if wanted.state:
+        condition, values = f"{condition} and {_STATE} = ?", [*values, wanted.state]
+        num_found = counts.get(FileState(wanted.state), 0)
+    else:
+        num_found = sum(counts.values())
+    return Overview(counts, num_found, tuple(files(tables, condition, values, limit)))
+
+
+def counts_by_root(tables: Tables) -> dict[int, Counts]:
+    found: defaultdict[int, Counts] = defaultdict(dict)
+    rows = tables.execute(f"select root_id, {_STATE}, count(*) {_FROM} group by 1, 2")
+    for root_id, state, num in rows:
+        found[root_id][FileState(state)] = num
+    return found
+
+
+def backlog(tables: Tables) -> Backlog:
+    (num, size) = tables.execute(
+        f"select count(*), coalesce(sum(size), 0) {_FROM} where file.state = ? and is_there",
+        [FileState.WAITING],
+    ).fetchone()
+    return Backlog(num, size, pace(tables))
+
+
+def cost_of(tables: Tables, place: str) -> Cost:
+    """Of all that can be read there now."""
+    condition, values = under("file.path", place)
+    (num_files,) = tables.execute(
+        f"select count(*) {_FROM} where is_there and {condition}", values
+    ).fetchone()
+    (num_pages,) = tables.execute(
+        "select coalesce(sum(num_pages), 0) from document where id in"
+        f" (select document_id {_FROM} where is_there and {condition})",
+        values,
+    ).fetchone()
+    known = pace(tables)
+    return Cost(num_files, num_pages, num_pages / known.pages_per_s if known else None)
+
+
+def read_again(tables: Tables, place: str) -> None:
+    """Let all that lies there be read once more, whether its bytes are known or not."""
+    condition, values = under("file.path", place)
+    tables.execute(
+        "update document set reader_version = 0 where id in"
+        f" (select document_id from file where {condition})",
+        values,
+    )
+    tables.execute(
+        f"update file set state = ?, message = '' where {condition}", [FileState.WAITING, *values]
+    )
+
+
+def _condition(tables: Tables, wanted: Wanted) -> tuple[str, list[str | int]]:
+    conditions, values = ["true"], list[str | int]()
+    if wanted.place:
+        inside, more = under("file.path", wanted.place)
+        conditions.append(inside)
+        values += more
+    if wanted.collection:
+        inside, more = files_in(tables, (wanted.collection,))
+        conditions.append(f"({inside})")
+        values += more
+    if wanted.name:
+        # As far as SQLite knows capital letters.
+        conditions.append("instr(lower(file.path), lower(?))")
+        values.append(wanted.name)
+    return " and ".join(conditions), values
+
+
+def _counts(tables: Tables, condition: str, values: list[str | int]) -> Counts:
+    rows = tables.execute(f"select {_STATE}, count(*) {_FROM} where {condition} group by 1", values)
+    return {FileState(state): num for state, num in rows}

@@ -1,0 +1,65 @@
+"""Pages of PDFs as they look, drawn when somebody looks at one.
+
+By a process of its own, so that nobody waits for a file that is being taken in; it ends when none
+was asked for a while.
+"""
+
+import asyncio
+from pathlib import Path
+from typing import Protocol
+
+from app.documents.document import FileState, Unreadable
+from app.documents.page_picture import PagePicture, PictureWish
+from app.documents.page_view import PageView, place_of
+from app.documents.reading import Limits, Reader
+
+REST_S = 60.0
+LIMITS = Limits(seconds=20, seconds_a_page=0)
+
+
+class Drawer(Protocol):
+    """Who draws, in another process."""
+
+    async def draw(self, path: Path, wish: PictureWish, *, password: str = "") -> PagePicture:
+        """Raises Unreadable."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+class Pictures:
+    """Owned by the event loop."""
+
+    def __init__(self, drawer: Drawer | None = None, rest_s: float = REST_S) -> None:
+        self._drawer = drawer or Reader(limits=LIMITS)
+        self._rest_s = rest_s
+        self._resting: asyncio.Task[None] | None = None
+
+    async def of(self, view: PageView, password: str = "") -> PagePicture:
+        """The page with its words. Raises Unreadable."""
+        place = await place_of(view)
+        await self._wake()
+        try:
+            picture = await self._drawer.draw(Path(place.path), view.wish, password=password)
+        finally:
+            self._resting = asyncio.create_task(self._rest())
+        if picture.sha256 != view.sha256:
+            raise Unreadable(
+                FileState.FAILED,
+                f"{place.path} has changed since it was read: this is the text as it was read.",
+            )
+        return picture
+
+    async def close(self) -> None:
+        await self._wake()
+        await self._drawer.close()
+
+    async def _wake(self) -> None:
+        resting, self._resting = self._resting, None
+        if resting is not None:
+            resting.cancel()
+            await asyncio.wait([resting])
+
+    async def _rest(self) -> None:
+        await asyncio.sleep(self._rest_s)
+        await self._drawer.close()

@@ -1,0 +1,125 @@
+"""Documents that are handed over by the page: kept in a folder of our own, since a browser tells no
+path under which they could be read where they lie.
+
+.coming-XXXX   what has come of one; goes unless all of it comes
+NAME.pdf       there only when it is whole
+"""
+
+import os
+import re
+import tempfile
+from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
+from pathlib import Path
+
+from app.amounts import bytes_in_words
+from app.documents.kinds import NAMES, kind_of_ending
+from app.documents.scan import is_under, sha256_of
+from app.documents.sniff import MOST_FILE_BYTES
+from app.models.part_file import SPARE_BYTES, free_bytes
+from engine.errors import HomeError, UsageError
+
+LONGEST_NAME = 150
+_COMING = ".coming-"
+# In no system's way, and nothing that points to another folder.
+_UNSAFE = re.compile(r'[\x00-\x1f\x7f<>:"/\\|?*]+')
+
+
+class Received:
+    """The documents in that folder. Owned by the event loop of the process that owns the home."""
+
+    def __init__(self, folder: Path, *, free: Callable[[Path], int] = free_bytes) -> None:
+        self.folder = folder
+        self._free = free
+        # Of a process that ended in the middle.
+        for left in folder.glob(f"{_COMING}*"):
+            with suppress(OSError):
+                left.unlink()
+
+    def has(self, path: Path) -> bool:
+        return is_under(str(path), str(self.folder))
+
+    def check(self, name: str, num_bytes: int) -> str:
+        """The name it will have here. Raises what stands in the way, before anything comes."""
+        stem, _, ending = _UNSAFE.sub("_", name).rpartition(".")
+        stem = stem.strip(" .")[:LONGEST_NAME]
+        if not stem or kind_of_ending(f".{ending}") is None:
+            kinds = ", ".join(dict.fromkeys(NAMES.values()))
+            raise UsageError(
+                f"{name} is no kind of file that is read ({kinds}): choose another one."
+            )
+        if num_bytes <= 0:
+            raise UsageError(f"{name} is empty: choose another file.")
+        if num_bytes > MOST_FILE_BYTES:
+            raise UsageError(
+                f"{name} has {bytes_in_words(num_bytes)}, and files up to"
+                f" {bytes_in_words(MOST_FILE_BYTES)} are read: choose a smaller one."
+            )
+        left = self._free(self.folder.parent)
+        if num_bytes + SPARE_BYTES > left:
+            raise UsageError(
+                f"{name} has {bytes_in_words(num_bytes)}, {bytes_in_words(left)} are free where"
+                f" {self.folder} lies, and {bytes_in_words(SPARE_BYTES)} of them are kept free:"
+                " make room, or add it by its path."
+            )
+        return f"{stem}.{ending}"
+
+    async def take(self, name: str, num_bytes: int, pieces: AsyncIterator[bytes]) -> Path:
+        """The file, once all of it came; the one that is here already where it has the same bytes.
+        Whatever is raised, nothing is left of it."""
+        kept = self.check(name, num_bytes)
+        try:
+            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            descriptor, coming = tempfile.mkstemp(prefix=_COMING, dir=self.folder)
+            try:
+                size = 0
+                with open(descriptor, "wb") as file:
+                    async for piece in pieces:
+                        size += len(piece)
+                        if size > num_bytes:
+                            break
+                        file.write(piece)
+                    file.flush()
+                    os.fsync(file.fileno())
+                if size != num_bytes:
+                    raise UsageError(
+                        f"{name} came with {bytes_in_words(size)} of {bytes_in_words(num_bytes)}:"
+                        " choose it again."
+                    )
+                return self._settle(Path(coming), kept)
+            finally:
+                with suppress(FileNotFoundError):
+                    os.unlink(coming)
+        except OSError as error:
+            raise HomeError(
+                f"{name} could not be written to {self.folder} ({error.strerror}): make room on"
+                " the disk, or make the folder writable."
+            ) from error
+
+    def delete(self, path: Path) -> int:
+        """A file of this folder, or all of it; how many files that were. Raises UsageError."""
+        if not self.has(path):
+            raise UsageError(f"{path} is not one of the files that Inglenook keeps.")
+        files = [path] if path != self.folder else [*self.folder.iterdir()]
+        num = 0
+        for file in files:
+            try:
+                file.unlink()
+                num += 1
+            except FileNotFoundError:
+                continue
+            except OSError as error:
+                raise HomeError(f"{file} could not be deleted ({error.strerror}).") from error
+        return num
+
+    def _settle(self, coming: Path, name: str) -> Path:
+        """Give it a name that no other one has here."""
+        path = self.folder / name
+        stem, ending, number = path.stem, path.suffix, 1
+        while path.exists():
+            if sha256_of(str(path)) == sha256_of(str(coming)):
+                return path
+            number += 1
+            path = self.folder / f"{stem} ({number}){ending}"
+        coming.replace(path)
+        return path

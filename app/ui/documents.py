@@ -1,0 +1,252 @@
+"""The user's own files in words, for the page's sheet that adds, lists, searches and shows them."""
+
+from collections.abc import Iterable, Mapping
+from pathlib import PurePath
+from typing import Any
+
+from app.amounts import counted, duration
+from app.documents.cleaning import visible
+from app.documents.document import FileState, PageFlag
+from app.documents.intake import AtWork
+from app.documents.overview import Backlog, Cost, Counts, Overview
+from app.documents.page_view import PageView, Stretch
+from app.documents.quotation import Quotation
+from app.documents.rows import LibraryFile, Root, stored
+from app.documents.scan import is_under
+from app.documents.search import Found, Hit
+
+STATES = {
+    FileState.INDEXED: "read",
+    FileState.WAITING: "waiting",
+    FileState.NO_TEXT: "without text",
+    FileState.NEEDS_PASSWORD: "need a password",
+    FileState.DAMAGED: "damaged",
+    FileState.FAILED: "could not be read",
+    FileState.EMPTY: "empty",
+    FileState.TOO_LARGE: "too large",
+    FileState.UNSUPPORTED: "of a kind that is not read",
+    FileState.OFFLINE: "not there now",
+}
+"""In the order in which they are shown."""
+OF_ONE = {FileState.NEEDS_PASSWORD: "needs a password"}
+
+NO_LONGER_THERE = (
+    "What was read of this file is no longer in the library: the file has changed since, was"
+    " deleted, or was taken out of it. This is the passage as the model was given it."
+)
+
+FLAGS = {
+    PageFlag.PICTURE_ONLY: "This page is a picture without text.",
+    PageFlag.OCR: "This text was read from a picture.",
+    PageFlag.GARBLED: "The letters of this page make no words.",
+    PageFlag.HIDDEN_LEFT_OUT: "Text that nobody sees on this page was left out.",
+}
+
+LONGEST_LABEL = 40
+
+
+def name_of(path: str) -> str:
+    return visible(PurePath(path).name or path)
+
+
+def counts_in_words(counts: Counts) -> list[dict[str, Any]]:
+    return [
+        {"state": state.value, "words": words, "num": counts[state]}
+        for state, words in STATES.items()
+        if counts.get(state)
+    ]
+
+
+def place_rows(
+    roots: Iterable[Root],
+    counts: Mapping[int, Counts],
+    collections: Mapping[str, list[str]],
+    received: str,
+) -> list[dict[str, Any]]:
+    rows = []
+    for root in roots:
+        own = counts.get(root.root_id, {})
+        rows.append(
+            {
+                "path": stored(root.path),
+                "name": _place_name(root.path, received),
+                "where": visible(root.path),
+                "is_folder": root.is_folder,
+                "is_there": root.is_there,
+                "is_received": root.path == received,
+                "num_files": sum(own.values()),
+                "total": counted(sum(own.values()), "file"),
+                "counts": counts_in_words(own),
+                "collections": collections_of(root.path, collections),
+            }
+        )
+    return rows
+
+
+def _place_name(path: str, received: str) -> str:
+    return "Dropped on this page" if path == received else name_of(path)
+
+
+def collection_rows(collections: Mapping[str, list[str]], received: str) -> list[dict[str, Any]]:
+    return [
+        {
+            "name": name,
+            "places": [
+                {
+                    "path": stored(path),
+                    "name": _place_name(path, received),
+                    "where": visible(path),
+                }
+                for path in paths
+            ],
+        }
+        for name, paths in collections.items()
+    ]
+
+
+def collections_of(path: str, collections: Mapping[str, list[str]]) -> list[str]:
+    """Those that this place was put into itself."""
+    return [name for name, paths in collections.items() if path in paths]
+
+
+def file_rows(
+    found: Overview, collections: Mapping[str, list[str]], received: str
+) -> dict[str, Any]:
+    return {
+        "counts": counts_in_words(found.counts),
+        "total": sum(found.counts.values()),
+        "num_found": found.num_found,
+        "files": [file_row(file, collections, received) for file in found.files],
+    }
+
+
+def file_row(
+    file: LibraryFile, collections: Mapping[str, list[str]], received: str
+) -> dict[str, Any]:
+    pages = counted(file.num_pages, "page") if file.num_pages else ""
+    return {
+        "path": stored(file.path),
+        "name": name_of(file.path),
+        "where": visible(str(PurePath(file.path).parent)),
+        "state": file.state.value,
+        "words": OF_ONE.get(file.state, STATES[file.state]),
+        "is_sound": file.state is FileState.INDEXED,
+        "needs_password": file.state is FileState.NEEDS_PASSWORD,
+        "pages": pages,
+        "message": visible(file.message),
+        "is_received": is_under(file.path, received),
+        "document": file.document_id if file.num_pages else None,
+        "collections": collections_of(file.path, collections),
+    }
+
+
+def progress(at_work: AtWork | None, left: Backlog, is_paused: bool) -> dict[str, Any]:
+    """What is being read. `share` is how much of the file that is being read, or None."""
+    if not left.num_files:
+        return {"is_reading": False, "is_paused": is_paused, "words": "", "share": None}
+    parts = [f"{counted(left.num_files, 'file')} to read"]
+    share = None
+    if at_work is not None:
+        of = f" of {at_work.num_pages:,}" if at_work.num_pages else ""
+        page = f", page {at_work.num_read:,}{of}" if at_work.num_read else ""
+        parts.append(f"now {name_of(at_work.path)}{page}")
+        share = at_work.num_read / at_work.num_pages if at_work.num_pages else None
+    seconds = seconds_left(at_work, left)
+    if is_paused:
+        parts.append("paused")
+    elif seconds is not None:
+        parts.append(f"about {duration(max(1, seconds))} left")
+    words = "; ".join(parts)
+    return {"is_reading": True, "is_paused": is_paused, "words": words, "share": share}
+
+
+def seconds_left(at_work: AtWork | None, left: Backlog) -> float | None:
+    """By the pace of what was read before, and of what is read now where its pages are known."""
+    seconds = left.num_bytes / left.pace.bytes_per_s if left.pace else None
+    if at_work is None or not at_work.num_read or not at_work.num_pages:
+        return seconds
+    of_this = at_work.seconds / at_work.num_read * (at_work.num_pages - at_work.num_read)
+    if left.num_files == 1:
+        return of_this
+    return None if seconds is None else max(seconds, of_this)
+
+
+def cost_in_words(cost: Cost, path: str) -> str:
+    pages = f" with {counted(cost.num_pages, 'page')}" if cost.num_pages else ""
+    takes = (
+        f"That takes about {duration(max(1, cost.seconds))}, as fast as this computer has read so"
+        " far."
+        if cost.seconds is not None
+        else "How long that takes is not known yet."
+    )
+    return (
+        f"Read {counted(cost.num_files, 'file')}{pages} of {name_of(path)} again? {takes} What"
+        " was read of them can be found meanwhile."
+    )
+
+
+def hit_rows(found: Found) -> dict[str, Any]:
+    return {"hits": [hit_row(hit) for hit in found.hits], "is_enough": found.is_enough}
+
+
+def hit_row(hit: Hit) -> dict[str, Any]:
+    heading = hit.heading[-1] if hit.heading else ""
+    return {
+        "document": hit.document_id,
+        "name": name_of(hit.paths[0]),
+        "paths": [visible(path) for path in hit.paths],
+        "page": hit.page,
+        "where": page_words(hit.page, hit.label),
+        "heading": visible(heading) if heading != hit.label else "",
+        "stretch": [hit.page, hit.page_to, hit.start, hit.end],
+        "snippet": hit.snippet.text,
+        "marks": [list(mark) for mark in hit.snippet.marks],
+    }
+
+
+def page_words(number: int, label: str) -> str:
+    """How a page is called: by its number, and by its label where that says something else."""
+    shown = f"page {number}"
+    if label in ("", str(number)):
+        return shown
+    label = visible(label)
+    # A page of a text without pages is called by its heading, which may be a sentence.
+    short = label if len(label) <= LONGEST_LABEL else f"{label[:LONGEST_LABEL].rstrip()}…"
+    return f"{shown} ({short})"
+
+
+def page_row(view: PageView, notice: str, stretch: Stretch | None) -> dict[str, Any]:
+    """`notice` is what is the matter with its file, or empty; `stretch` is what is meant."""
+    flags = [FLAGS[PageFlag(flag)] for flag in view.flags]
+    return {
+        "document": view.document_id,
+        "name": name_of(view.places[0].path) if view.places else visible(view.title),
+        "paths": [visible(place.path) for place in view.places],
+        "number": view.number,
+        "stretch": [stretch.page, stretch.page_to, stretch.start, stretch.end] if stretch else None,
+        "where": page_words(view.number, view.label),
+        "num_pages": view.num_pages,
+        "can_be_drawn": view.can_be_drawn and not notice,
+        "text": view.text,
+        "start": view.start,
+        "end": view.end,
+        "notices": [each for each in (visible(notice), *flags) if each],
+    }
+
+
+def quotation_row(quotation: Quotation) -> dict[str, Any]:
+    """A passage whose document is no longer in the library: it stands with its answer."""
+    return {
+        "document": None,
+        "name": visible(quotation.name),
+        "paths": [visible(path) for path in quotation.paths],
+        "number": quotation.page,
+        "stretch": None,
+        "where": page_words(quotation.page, quotation.label),
+        "num_pages": 0,
+        "can_be_drawn": False,
+        "text": quotation.text,
+        "start": 0,
+        "end": len(quotation.text),
+        "notices": [NO_LONGER_THERE],
+    }

@@ -1,0 +1,72 @@
+// Documents that are dropped on the chat: offered to be added to the library and asked. Pictures
+// and sounds keep their own way, and so does what is dropped on a sheet.
+(() => {
+  "use strict";
+  const find = (selector) => document.querySelector(selector);
+  const made = (tag, properties = {}, ...children) => {
+    const element = Object.assign(document.createElement(tag), properties);
+    element.append(...children);
+    return element;
+  };
+  const ROOM = "/_app/documents";
+  const isShown = ({ type, name }) => /^(image|audio)\//.test(type) || /\.(png|jpe?g|webp|gif|bmp|wav)$/i.test(name);
+
+  const say = (...parts) => {
+    find("#asks_note")?.remove();
+    if (!parts.length) return null;
+    const note = made("div", { id: "asks_note" }, ...parts);
+    note.setAttribute("role", "status");
+    find("#attached_strip")?.before(note);
+    return note;
+  };
+  const button = (textContent, act) => {
+    const made_ = made("button", { type: "button", textContent });
+    made_.addEventListener("click", act);
+    return made_;
+  };
+  const post = async (path, options) => {
+    const reply = await fetch(`${ROOM}${path}`, { method: "POST", ...options });
+    return reply.json();
+  };
+  const bring = async (file) => {
+    const headers = { "content-type": "application/json" };
+    const may = await post("/announce", { headers, body: JSON.stringify({ name: file.name, num_bytes: file.size }) });
+    if (may.refused) return may;
+    return post(`/drop?name=${encodeURIComponent(file.name)}`, { body: file });
+  };
+  const add = async (files) => {
+    const paths = [];
+    const refused = [];
+    for (const file of files) {
+      say(`Copying ${file.name}…`);
+      try {
+        const answer = await bring(file);
+        if (answer.refused) refused.push(answer.refused);
+        else paths.push(answer.added);
+      } catch {
+        refused.push(`${file.name} could not be brought to the app: try again. A folder is added by its path, under Documents.`);
+      }
+    }
+    say(...refused);
+    if (refused.length) find("#asks_note").classList.add("fault");
+    if (!paths.length) return;
+    const box = find("#asks_dropped :is(textarea, input)");
+    box.value = JSON.stringify(paths);
+    box.dispatchEvent(new Event("input", { bubbles: true }));
+    find("#composer textarea")?.focus();
+  };
+  const offer = (files) => {
+    const what = files.length === 1 ? files[0].name : `${files.length} files`;
+    const yes = button("Add and ask", () => add(files));
+    say(made("span", {}, "Add ", made("bdi", { textContent: what }), " to your documents, and ask this conversation of it? It is copied into Inglenook's own folder."), yes, button("No", () => say()));
+    yes.focus();
+  };
+  const hasFiles = (event) => [...(event.dataTransfer?.types ?? [])].includes("Files") && !event.target.closest?.("dialog");
+  addEventListener("dragover", (event) => hasFiles(event) && event.preventDefault());
+  addEventListener("drop", (event) => {
+    if (!hasFiles(event)) return;
+    event.preventDefault();
+    const files = [...event.dataTransfer.files].filter((file) => !isShown(file));
+    if (files.length) offer(files);
+  });
+})();

@@ -1,0 +1,353 @@
+"""The user's own files, for the page's sheet: which there are, what is in them, what is to be done.
+
+Only the page reaches this: the guard refuses other sites, and all but looking at the list is taken
+only with the page's own Origin.
+"""
+
+import asyncio
+import json
+import os
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+from fastapi import APIRouter, Request, Response
+from fastapi.responses import JSONResponse, PlainTextResponse
+from starlette.requests import ClientDisconnect
+
+from app.amounts import counted
+from app.documents.citation import Span
+from app.documents.cleaning import visible
+from app.documents.document import FileState, Unreadable
+from app.documents.library import Library
+from app.documents.overview import Wanted, backlog, cost_of, counts_by_root, overview
+from app.documents.page_view import PageView, Stretch, document_of, place_of, stretch_of
+from app.documents.quotation import Quotation
+from app.documents.rows import path_from, stored
+from app.ui import documents as words
+from app.ui.room import Services
+from engine.errors import InglenookError, NotFound, UsageError
+
+Action = Callable[[dict[str, Any]], Awaitable[Any]]
+NOT_THE_PAGE = "Only the app's own page may do this."
+LONGEST_NAME = 60
+NUM_HITS = 20
+BOXES_HEADER = "inglenook-boxes"
+
+
+def documents_router(services: Services) -> APIRouter:
+    """`GET /_app/documents` and what else there is to see, `POST /_app/documents/ACTION`."""
+    router = APIRouter(prefix="/_app/documents")
+    desk = DocumentDesk(services)
+    actions = desk.actions()
+
+    @router.get("")
+    async def here() -> Response:
+        return await _answered(desk.here())
+
+    @router.get("/progress")
+    async def progress() -> Response:
+        return await _answered(desk.progress())
+
+    @router.post("/drop")
+    async def drop(name: str, request: Request, collection: str = "") -> Response:
+        """A file as the body, which goes to its place as it comes."""
+        if "origin" not in request.headers:
+            return PlainTextResponse(NOT_THE_PAGE, 403)
+        length = request.headers.get("content-length", "")
+        if not length.isdecimal():
+            return PlainTextResponse("The length of the file is needed.", 411)
+        try:
+            return await _answered(desk.drop(name, int(length), request.stream(), collection))
+        except ClientDisconnect:
+            # Given up, or the page is gone: nobody reads this.
+            return Response(status_code=400)
+
+    @router.post("/picture")
+    async def picture(request: Request) -> Response:
+        """The page as PNG, with the places of the words in a header."""
+        given = await _given(request)
+        return given if isinstance(given, Response) else await desk.picture(given)
+
+    @router.post("/{action}")
+    async def act(action: str, request: Request) -> Response:
+        if action not in actions:
+            return PlainTextResponse("There is nothing of this name to be done.", 404)
+        given = await _given(request)
+        return given if isinstance(given, Response) else await _answered(actions[action](given))
+
+    return router
+
+
+class DocumentDesk:
+    """What can be asked for. Owned by the event loop."""
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+
+    def actions(self) -> dict[str, Action]:
+        return {
+            "files": self.files,
+            "search": self.search,
+            "page": self.page,
+            "add": self.add,
+            "announce": self.announce,
+            "unlock": self.unlock,
+            "pause": self.pause,
+            "go_on": self.go_on,
+            "remove": self.remove,
+            "again": self.again,
+            "collect": self.collect,
+            "take_out": self.take_out,
+        }
+
+    @property
+    def _library(self) -> Library:
+        # Opened by the first who asks.
+        return self._services.documents
+
+    async def here(self) -> dict[str, Any]:
+        library, received = self._library, str(self._services.received.folder)
+        collections = await library.collections()
+        counts = await library.ask(counts_by_root)
+        return {
+            "places": words.place_rows(await library.roots(), counts, collections, received),
+            "collections": words.collection_rows(collections, received),
+            "received": visible(received),
+            "progress": await self.progress(),
+        }
+
+    async def progress(self) -> dict[str, Any]:
+        library = self._library
+        left = await library.ask(backlog)
+        return words.progress(library.at_work, left, library.is_paused)
+
+    async def files(self, given: dict[str, Any]) -> dict[str, Any]:
+        wanted = Wanted(
+            place=_path_or_none(given) or "",
+            collection=str(given.get("collection") or ""),
+            state=_state(given),
+            name=str(given.get("name") or ""),
+        )
+        found = await self._library.ask(lambda tables: overview(tables, wanted))
+        received = str(self._services.received.folder)
+        return words.file_rows(found, await self._library.collections(), received)
+
+    async def search(self, given: dict[str, Any]) -> dict[str, Any]:
+        collection = str(given.get("collection") or "")
+        names = (collection,) if collection else ()
+        text = _text(given, "text")
+        return words.hit_rows(await self._library.find(text, collections=names, limit=NUM_HITS))
+
+    async def page(self, given: dict[str, Any]) -> dict[str, Any]:
+        """The text of a page, and what is the matter with its file now; of a page, or of what an
+        answer stands on."""
+        if given.get("answer") is not None:
+            return await self._quoted(given)
+        stretch = _stretch(given)
+        return await self._shown(await self._view(given, stretch), stretch)
+
+    async def _quoted(self, given: dict[str, Any]) -> dict[str, Any]:
+        quotation, part = await self._quotation(given)
+        library = self._library
+        document = await library.ask(lambda tables: document_of(tables, quotation.sha256))
+        if document is None:
+            return words.quotation_row(quotation)
+        bare = await library.page(document, quotation.page)
+        stretch = stretch_of(quotation, part, bare.text)
+        return await self._shown(await library.page(document, quotation.page, stretch), stretch)
+
+    async def _shown(self, view: PageView, stretch: Stretch | None) -> dict[str, Any]:
+        notice = ""
+        try:
+            await place_of(view)
+        except Unreadable as problem:
+            notice = str(problem)
+        return words.page_row(view, notice, stretch)
+
+    async def _quotation(self, given: dict[str, Any]) -> tuple[Quotation, Span | None]:
+        """What an answer was given, and the part of it that a citation means."""
+        conversations = self._services.conversations
+        number, citation = given.get("quotation"), given.get("citation")
+        try:
+            answer = (await conversations.path(_text(given, "answer")))[-1]
+            # Of a deleted conversation nothing is given out any more.
+            await conversations.get(answer.conversation_id)
+        except NotFound as error:
+            raise UsageError("This answer is gone: it may have been deleted.") from error
+        grounds = answer.grounds
+        if grounds is None or type(number) is not int or type(citation) is not int:
+            raise UsageError("It is not known which passage is meant: open it again.")
+        if not 1 <= number <= len(grounds.quotations):
+            raise UsageError("This answer was given no such passage.")
+        is_known = 1 <= citation <= len(grounds.citations)
+        part = grounds.citations[citation - 1].quote if is_known else None
+        return grounds.quotations[number - 1], part
+
+    async def picture(self, given: dict[str, Any]) -> Response:
+        try:
+            view = await self._view(given, _stretch(given))
+            picture = await self._library.picture(view, str(given.get("password") or ""))
+        except Unreadable as problem:
+            needs_password = problem.state is FileState.NEEDS_PASSWORD
+            refused = visible(str(problem))
+            return JSONResponse({"refused": refused, "needs_password": needs_password})
+        except InglenookError as error:
+            return JSONResponse({"refused": visible(str(error)), "needs_password": False})
+        boxes = [(box.left, box.top, box.width, box.height) for box in picture.boxes]
+        headers = {BOXES_HEADER: json.dumps(boxes), "cache-control": "no-store"}
+        return Response(picture.png, headers=headers, media_type="image/png")
+
+    async def _view(self, given: dict[str, Any], stretch: Stretch | None) -> PageView:
+        document, number = given.get("document"), given.get("number")
+        if type(document) is not int or type(number) is not int:
+            raise UsageError("It is not known which page is meant: open it again.")
+        return await self._library.page(document, number, stretch)
+
+    async def add(self, given: dict[str, Any]) -> dict[str, Any]:
+        """A path on this machine; what lies there stays there."""
+        typed = Path(_text(given, "path").strip().strip('"')).expanduser()
+        if not typed.is_absolute():
+            raise UsageError(
+                f"{visible(str(typed))} is not a whole path: give it from the root of the disk on."
+            )
+        collection = _collection(given) if given.get("collection") else ""
+        await self._library.add(Path(os.path.normpath(typed)), collection=collection)
+        return await self.here()
+
+    async def announce(self, given: dict[str, Any]) -> dict[str, Any]:
+        """A file that will be dropped: what stands in its way is said before it is sent."""
+        num_bytes = given.get("num_bytes")
+        if type(num_bytes) is not int:
+            raise UsageError("It is not known what will come: choose the file again.")
+        return {"name": self._services.received.check(_text(given, "name"), num_bytes)}
+
+    async def drop(
+        self, name: str, num_bytes: int, pieces: AsyncIterator[bytes], collection: str
+    ) -> dict[str, Any]:
+        received, library = self._services.received, self._library
+        path = await received.take(name, num_bytes, pieces)
+        await library.add(received.folder, tries_again=False)
+        if collection:
+            await library.collect(_collection({"name": collection}), path)
+        return {**await self.here(), "added": stored(str(path))}
+
+    async def unlock(self, given: dict[str, Any]) -> dict[str, Any]:
+        """With a password, which is forgotten when nothing waits any more."""
+        path, password = _path(given), _text(given, "password")
+        await self._library.add(path, password=password, tries_again=False)
+        return await self.progress()
+
+    async def pause(self, given: dict[str, Any]) -> dict[str, Any]:
+        self._library.pause()
+        return await self.progress()
+
+    async def go_on(self, given: dict[str, Any]) -> dict[str, Any]:
+        self._library.go_on()
+        return await self.progress()
+
+    async def remove(self, given: dict[str, Any]) -> dict[str, Any]:
+        """Asks first: without `is_sure` it only says what would be done."""
+        path, received, library = _path(given), self._services.received, self._library
+        is_ours = received.has(path)
+        if given.get("is_sure") is not True:
+            found = await library.ask(lambda tables: overview(tables, Wanted(place=str(path)), 0))
+            num = counted(found.num_found, "file")
+            return {"question": _question(words.name_of(str(path)), num, is_ours=is_ours)}
+        if is_ours:
+            await asyncio.to_thread(received.delete, path)
+        if is_ours and path != received.folder:
+            await library.look(path)
+            await library.tidy()
+        else:
+            await library.remove(path)
+        return await self.here()
+
+    async def again(self, given: dict[str, Any]) -> dict[str, Any]:
+        """Says first what it costs: without `is_sure` nothing is done."""
+        path = _path(given)
+        if given.get("is_sure") is not True:
+            cost = await self._library.ask(lambda tables: cost_of(tables, str(path)))
+            return {"question": words.cost_in_words(cost, str(path))}
+        await self._library.read_again(path)
+        return await self.here()
+
+    async def collect(self, given: dict[str, Any]) -> dict[str, Any]:
+        await self._library.collect(_collection(given), _path(given))
+        return await self.here()
+
+    async def take_out(self, given: dict[str, Any]) -> dict[str, Any]:
+        await self._library.remove(_path(given), collection=_text(given, "name"))
+        return await self.here()
+
+
+def _stretch(given: dict[str, Any]) -> Stretch | None:
+    stretch = given.get("stretch")
+    if not isinstance(stretch, list) or [type(each) for each in stretch] != [int] * 4:
+        return None
+    page, page_to, start, end = stretch
+    return Stretch(page=page, page_to=page_to, start=start, end=end)
+
+
+def _question(name: str, num: str, *, is_ours: bool) -> str:
+    if is_ours:
+        return (
+            f"Delete Inglenook's own copy of {name} ({num}), with all that was read of it? What it"
+            " was copied from stays where it is."
+        )
+    return (
+        f"Take {name} ({num}) out of the library, with all that was read of it? The files"
+        " themselves stay where they are."
+    )
+
+
+async def _given(request: Request) -> dict[str, Any] | Response:
+    if "origin" not in request.headers:
+        return PlainTextResponse(NOT_THE_PAGE, 403)
+    try:
+        given = await request.json()
+    except (ValueError, RecursionError):
+        return PlainTextResponse("This is no JSON.", 400)
+    return given if isinstance(given, dict) else PlainTextResponse("This is no JSON object.", 400)
+
+
+async def _answered(asked: Awaitable[Any]) -> Response:
+    """What came, or under `refused` the sentence that says why it did not."""
+    try:
+        return JSONResponse(await asked)
+    except InglenookError as error:
+        # No failure of the app: a browser would write one into its console.
+        return JSONResponse({"refused": visible(str(error))})
+
+
+def _text(given: dict[str, Any], name: str) -> str:
+    value = given.get(name)
+    if not isinstance(value, str) or not value.strip():
+        raise UsageError("There is nothing to do it with: give a name, a text or a path.")
+    return value
+
+
+def _path(given: dict[str, Any]) -> Path:
+    """As the list has it, which is how the tables do."""
+    return Path(path_from(_text(given, "path")))
+
+
+def _path_or_none(given: dict[str, Any]) -> str | None:
+    return str(_path(given)) if given.get("path") else None
+
+
+def _state(given: dict[str, Any]) -> str:
+    state = str(given.get("state") or "")
+    if state and state not in [each.value for each in FileState]:
+        raise UsageError("There is no such state: choose another one.")
+    return state
+
+
+def _collection(given: dict[str, Any]) -> str:
+    name = " ".join(_text(given, "name" if "name" in given else "collection").split())
+    if len(name) > LONGEST_NAME:
+        raise UsageError(
+            f"The name of a collection may have {LONGEST_NAME} letters, and this one has"
+            f" {len(name)}: give a shorter one."
+        )
+    return name

@@ -1,0 +1,111 @@
+"""A page as a person looks at it, and what becomes of it when its file changes or goes."""
+
+from pathlib import Path
+
+import pytest
+
+from app.documents.citation import Span
+from app.documents.document import FileState, Unreadable
+from app.documents.library import Library
+from app.documents.page_picture import Box, PagePicture, PictureWish
+from app.documents.page_view import Stretch, document_of, place_of, stretch_of
+from app.documents.pictures import Pictures
+from engine.errors import UsageError
+from tests.app.documents.test_grounds import quotation
+from tests.app.documents.test_library import added, write
+from tests.waiting import until
+
+TEXT = "The river Inn.\fIt is long. It is blue."
+
+
+class FakeDrawer:
+    def __init__(self, sha256: str) -> None:
+        self.sha256 = sha256
+        self.wishes: list[PictureWish] = []
+        self.is_closed = False
+
+    async def draw(self, path: Path, wish: PictureWish, *, password: str = "") -> PagePicture:
+        self.wishes.append(wish)
+        self.is_closed = False
+        box = Box(0, 0, 1, 1)
+        return PagePicture(png=b"", width=1, height=1, boxes=(box,), sha256=self.sha256)
+
+    async def close(self) -> None:
+        self.is_closed = True
+
+
+@pytest.fixture
+async def file(library: Library, folder: Path) -> Path:
+    path = write(folder / "a.txt", TEXT)
+    await added(library, folder)
+    return path
+
+
+async def test_a_page_shows_what_is_meant_of_it(library: Library, file: Path) -> None:
+    (hit,) = (await library.find("blue")).hits
+    view = await library.page(
+        hit.document_id, 2, Stretch(page=2, page_to=2, start=hit.start, end=hit.end)
+    )
+    assert view.quote == hit.text and view.num_pages == 2 and not view.can_be_drawn
+    view = await library.page(hit.document_id, 2, Stretch(page=1, page_to=2, start=4, end=5))
+    assert view.quote == "It is"
+    assert view.wish == PictureWish(number=2, words="It is", num_before=0)
+    view = await library.page(hit.document_id, 1, Stretch(page=1, page_to=2, start=4, end=5))
+    assert view.quote == "river Inn." and view.wish.num_before == 3
+    assert (await library.page(hit.document_id, 1)).quote == ""
+    # Of another page, or from nowhere.
+    stretch = Stretch(page=2, page_to=2, start=900, end=10**9)
+    assert (await library.page(hit.document_id, 1, stretch)).quote == ""
+    assert (await library.page(hit.document_id, 2, stretch)).quote == ""
+    with pytest.raises(UsageError, match="There is no page 3: this file has 2"):
+        await library.page(hit.document_id, 3)
+    with pytest.raises(UsageError, match="no longer in the library"):
+        await library.page(999, 1)
+
+
+async def test_a_file_that_has_changed_or_gone_is_said(library: Library, file: Path) -> None:
+    (hit,) = (await library.find("blue")).hits
+    view = await library.page(hit.document_id, 2)
+    assert (await place_of(view)).path == str(file)
+    # The same bytes, written anew.
+    file.write_text(TEXT)
+    assert (await place_of(view)).path == str(file)
+    file.write_text("Other words.")
+    with pytest.raises(Unreadable, match="has changed since it was read: this is the text as"):
+        await place_of(view)
+    file.unlink()
+    with pytest.raises(Unreadable, match="cannot be opened now") as caught:
+        await place_of(view)
+    assert caught.value.state is FileState.OFFLINE
+
+
+async def test_a_picture_is_of_the_bytes_that_were_read(library: Library, file: Path) -> None:
+    (hit,) = (await library.find("blue")).hits
+    view = await library.page(hit.document_id, 2)
+    drawer = FakeDrawer(view.sha256)
+    pictures = Pictures(drawer, rest_s=0.01)
+    assert (await pictures.of(view)).boxes
+    assert drawer.wishes == [PictureWish(number=2)]
+    # Its process ends when nobody has asked for a while.
+    await until(lambda: drawer.is_closed)
+    drawer.sha256 = "another"
+    with pytest.raises(Unreadable, match="has changed since it was read"):
+        await pictures.of(view)
+    await pictures.close()
+    assert drawer.is_closed
+
+
+async def test_a_quotation_is_found_again_in_its_document(library: Library, file: Path) -> None:
+    (hit,) = (await library.find("blue")).hits
+    assert await library.ask(lambda tables: document_of(tables, hit.sha256)) == hit.document_id
+    assert await library.ask(lambda tables: document_of(tables, "00")) is None
+    quoted = quotation(page=2, page_to=2, start=0, end=11, text="It is blue.")
+    text = "It is long. It is blue."
+    # Its place is another one since it was read by other rules.
+    assert stretch_of(quoted, None, text) == Stretch(page=2, page_to=2, start=12, end=23)
+    part = stretch_of(quoted, Span(6, 10), text)
+    assert text[part.start : part.end] == "blue"
+    gone = stretch_of(quoted, Span(6, 10), "Nothing.")
+    assert gone.start == gone.end
+    over = quotation(page=2, page_to=3, start=5, end=9)
+    assert stretch_of(over, None, text) == Stretch(page=2, page_to=3, start=5, end=9)

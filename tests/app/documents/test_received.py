@@ -1,0 +1,87 @@
+"""Documents that are handed over by the page, and kept in a folder of our own."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from app.documents.received import LONGEST_NAME, Received
+from engine.errors import UsageError
+
+
+async def pieces(*parts: bytes) -> AsyncIterator[bytes]:
+    for part in parts:
+        yield part
+
+
+async def broken() -> AsyncIterator[bytes]:
+    yield b"half"
+    raise RuntimeError
+
+
+@pytest.fixture
+def received(tmp_path: Path) -> Received:
+    return Received(tmp_path / "received")
+
+
+async def take(received: Received, name: str, data: bytes) -> Path:
+    return await received.take(name, len(data), pieces(data))
+
+
+async def test_a_file_is_kept_once_and_never_over_another(received: Received) -> None:
+    path = await take(received, "lease.txt", b"one")
+    assert path == received.folder / "lease.txt" and path.read_bytes() == b"one"
+    assert await take(received, "lease.txt", b"one") == path
+    other = await take(received, "lease.txt", b"two")
+    assert other.name == "lease (2).txt"
+    assert await take(received, "lease.txt", b"two") == other
+    assert {each.name for each in received.folder.iterdir()} == {"lease.txt", "lease (2).txt"}
+
+
+@pytest.mark.parametrize(
+    "name", ["../../evil.txt", "/etc/evil.txt", "a\nb.txt", "C:\\x\\y.txt", "\0.txt", "x" * 300]
+)
+async def test_a_name_leads_nowhere_else(received: Received, name: str) -> None:
+    named = name if name.endswith(".txt") else f"{name}.txt"
+    path = await take(received, named, b"words")
+    assert path.parent == received.folder and len(path.stem) <= LONGEST_NAME
+    assert "\n" not in path.name and not path.name.startswith(".")
+
+
+async def test_what_cannot_be_read_is_refused_before_it_comes(received: Received) -> None:
+    for name, num_bytes, words in (
+        ("movie.mp4", 5, "is no kind of file that is read"),
+        (".pdf", 5, "is no kind of file that is read"),
+        ("a.pdf", 0, "is empty"),
+        ("a.pdf", 300_000_000, "300 MB, and files up to 200 MB"),
+    ):
+        with pytest.raises(UsageError, match=words):
+            received.check(name, num_bytes)
+    full = Received(received.folder, free=lambda folder: 1000)
+    with pytest.raises(UsageError, match="make room, or add it by its path"):
+        full.check("a.pdf", 5)
+
+
+async def test_of_what_breaks_off_nothing_is_left(received: Received) -> None:
+    with pytest.raises(RuntimeError):
+        await received.take("a.txt", 9, broken())
+    for data in (b"short", b"far too much of it"):
+        with pytest.raises(UsageError, match="choose it again"):
+            await received.take("a.txt", 9, pieces(data))
+    assert list(received.folder.iterdir()) == []
+    (received.folder / ".coming-x").touch()
+    Received(received.folder)
+    assert list(received.folder.iterdir()) == []
+
+
+async def test_only_our_own_copies_are_deleted(received: Received, tmp_path: Path) -> None:
+    path = await take(received, "a.txt", b"one")
+    await take(received, "b.txt", b"two")
+    own = tmp_path / "mine.txt"
+    own.write_text("mine")
+    assert received.has(path) and not received.has(own)
+    with pytest.raises(UsageError):
+        received.delete(own)
+    assert received.delete(path) == 1 and received.delete(path) == 0
+    assert received.delete(received.folder) == 1
+    assert own.exists()

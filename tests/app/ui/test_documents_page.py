@@ -1,0 +1,251 @@
+"""The user's own files on the page, in a real browser: sheet, search, pages, and the chat."""
+
+from base64 import b64encode
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+from playwright.async_api import Locator, expect
+
+from app.documents.answering import Answering
+from app.documents.citation import Citation, Span, Verdict
+from app.documents.scope import WHOLE_LIBRARY, Scope
+from tests.app.documents.pdf_file import pdf_of
+from tests.app.ui.conftest import Arrive
+from tests.fakes_chat import FakeServices, Script
+from tests.visitor import Visitor, eventually
+
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
+NASTY = "<img src=x onerror=alert(1)>\u202efdp.txt"
+LEASE = [["A lease"], ["The rent is due on the first day of a month.", "No dogs are allowed."]]
+
+DROP = """(target, [text, name]) => {
+    const data = new DataTransfer();
+    data.items.add(new File([Uint8Array.from(atob(text), (each) => each.charCodeAt(0))], name));
+    for (const type of ["dragover", "drop"]) {
+        const how = { dataTransfer: data, bubbles: true, cancelable: true };
+        target.dispatchEvent(new DragEvent(type, how));
+    }
+}"""
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def papers(services: FakeServices, tmp_path: Path) -> AsyncIterator[Path]:
+    folder = tmp_path / "papers"
+    (folder / "deep").mkdir(parents=True)
+    (folder / "lease.pdf").write_bytes(pdf_of(LEASE))
+    (folder / "secret.pdf").write_bytes(pdf_of([["The vault opens at noon."]], password="abc"))
+    (folder / "deep" / NASTY).write_text("A letter about rivers and vineyards.")
+    (folder / "empty.txt").touch()
+    yield folder
+    library = services.documents
+    for root in await library.roots():
+        await library.remove(Path(root.path))
+
+
+async def opened(arrive: Arrive, **options: object) -> Visitor:
+    tab = await arrive(**options)
+    await tab.page.locator("#open_documents").click()
+    await tab.page.locator("#documents_list li").first.wait_for()
+    return tab
+
+
+async def added(tab: Visitor, folder: Path) -> None:
+    await tab.page.get_by_label("Path of a folder or a file").fill(str(folder))
+    await tab.page.get_by_role("button", name="Add by its path").click()
+    await expect(tab.page.locator("#documents_list .name")).to_have_text(["papers"])
+    await expect(tab.page.locator("#documents_progress")).to_be_hidden()
+
+
+def file_row(tab: Visitor, name: str) -> Locator:
+    return tab.page.locator("#documents_files ul.rows > li").filter(has_text=name)
+
+
+async def test_a_folder_is_added_and_every_file_says_what_became_of_it(
+    services: FakeServices, arrive: Arrive, papers: Path
+) -> None:
+    tab = await opened(arrive)
+    page = tab.page
+    await tab.sees("Nothing is here yet")
+    await page.get_by_label("Path of a folder or a file").fill("papers")
+    await page.get_by_role("button", name="Add by its path").click()
+    await expect(page.locator("#documents_said")).to_contain_text("is not a whole path")
+    await added(tab, papers)
+    await expect(page.locator("#documents_list")).to_contain_text(
+        "4 files: 2 read, 1 need a password, 1 empty"
+    )
+    await page.get_by_role("button", name="Files of papers").click()
+    await expect(file_row(tab, "lease.pdf")).to_contain_text("2 pages")
+    await expect(file_row(tab, "onerror")).to_contain_text("\ufffdfdp.txt")
+    await page.get_by_label("State", exact=True).select_option("empty")
+    await expect(page.locator("#documents_files ul.rows > li")).to_have_count(1)
+    await page.get_by_label("State", exact=True).select_option("")
+
+    secret = file_row(tab, "secret.pdf")
+    await secret.get_by_label("Password of secret.pdf").fill("abc")
+    await secret.get_by_role("button", name="Open with it").click()
+    await expect(secret).to_contain_text("1 page")
+
+    await page.get_by_role("tab", name="Places").click()
+    row = page.locator("#documents_list li")
+    await row.get_by_role("button", name="Read papers again").click()
+    await expect(row.get_by_role("alert")).to_contain_text("Read 4 files with 4 pages of papers")
+    await row.get_by_role("button", name="Remove papers").click()
+    await expect(row.get_by_role("alert")).to_contain_text("The files themselves stay")
+    await row.get_by_role("button", name="Yes, remove").click()
+    await tab.sees("Nothing is here yet")
+    assert (papers / "lease.pdf").exists()
+
+
+async def test_words_are_found_and_boxed_on_the_picture_of_their_page(
+    services: FakeServices, arrive: Arrive, papers: Path
+) -> None:
+    tab = await opened(arrive, permissions=["clipboard-read", "clipboard-write"])
+    page = tab.page
+    await added(tab, papers)
+    await page.get_by_role("tab", name="Search").click()
+    await expect(page.get_by_label("Search in your files")).to_be_focused()
+    await page.keyboard.type("dogs allowed")
+    await page.keyboard.press("Enter")
+    hit = page.get_by_role("button", name="Open lease.pdf, page 2")
+    await expect(page.locator("#documents mark").first).to_have_text("dogs")
+    await hit.click()
+    panel = page.get_by_role("dialog", name="A page of your files")
+    await expect(panel.get_by_role("img", name="lease.pdf, page 2")).to_be_visible()
+    await expect(panel.locator(".frame")).to_have_count(1)
+    await panel.get_by_role("button", name="Copy quote").click()
+    await expect(panel.get_by_role("button", name="Copied")).to_be_visible()
+    assert "No dogs are allowed." in await page.evaluate("navigator.clipboard.readText()")
+    await panel.get_by_role("button", name="Show its text").click()
+    await expect(panel.locator(".text mark")).to_contain_text("No dogs are allowed.")
+    await panel.get_by_role("button", name="Page before").click()
+    await expect(panel.locator(".text")).to_have_text("A lease")
+    await expect(panel.get_by_role("button", name="Page before")).to_be_disabled()
+    (papers / "lease.pdf").unlink()
+    await panel.get_by_role("button", name="Page after").click()
+    await expect(panel.locator("#passage_said")).to_contain_text("cannot be opened now")
+    await page.keyboard.press("Escape")
+    await expect(panel).to_be_hidden()
+    await expect(hit).to_be_focused()
+
+
+async def test_reading_shows_how_far_it_is_and_is_paused_until_it_goes_on(
+    services: FakeServices, arrive: Arrive, papers: Path
+) -> None:
+    (papers / "lease.pdf").write_bytes(pdf_of([[f"Clause {number}"] for number in range(1500)]))
+    await services.documents.add(papers)
+    services.documents.pause()
+    tab = await opened(arrive)
+    page, progress = tab.page, tab.page.locator("#documents_progress")
+    await expect(progress).to_contain_text("4 files to read")
+    await expect(progress).to_contain_text("paused")
+    await page.get_by_role("tab", name="Files").click()
+    await expect(page.locator("#documents_files .found")).to_contain_text("4 waiting")
+    await page.get_by_role("button", name="Go on reading").click()
+    await expect(progress).to_be_hidden()
+    await expect(file_row(tab, "lease.pdf")).to_contain_text("1,500 pages")
+
+
+async def test_files_are_dropped_on_the_sheet_and_put_into_a_collection(
+    services: FakeServices, arrive: Arrive, papers: Path
+) -> None:
+    tab = await opened(arrive)
+    page, sheet = tab.page, tab.page.locator("#documents")
+    await sheet.evaluate(DROP, [b64encode(b"MZ").decode(), "setup.exe"])
+    await expect(page.locator("#documents_said")).to_contain_text("is no kind of file that is read")
+    await sheet.evaluate(DROP, [b64encode(b"All about vineyards.").decode(), "wine.txt"])
+    row = page.locator("#documents_list li")
+    await expect(row).to_contain_text("1 file: 1 read")
+    await row.get_by_label("Put Dropped on this page into").select_option(label="a new collection…")
+    await row.get_by_label("Name of the new collection").fill("Cellar")
+    await page.keyboard.press("Enter")
+    await expect(row.locator(".chip")).to_contain_text("Cellar")
+    await page.get_by_role("tab", name="Collections").click()
+    await expect(page.locator("#documents_collections ul.rows")).to_contain_text("Cellar")
+    await page.get_by_role("button", name="Take Dropped on this page out of Cellar").click()
+    await expect(page.locator("#documents_collections ul.rows > li")).to_have_count(0)
+    await page.get_by_role("tab", name="Places").click()
+    await row.get_by_role("button", name="Delete Dropped on this page").click()
+    await row.get_by_role("button", name="Yes, delete").click()
+    await tab.sees("Nothing is here yet")
+    assert list(services.received.folder.iterdir()) == []
+
+
+async def test_a_conversation_asks_a_collection_and_its_chips_open_the_page(
+    services: FakeServices, arrive: Arrive, papers: Path
+) -> None:
+    library = services.documents
+    await library.add(papers, collection="Home")
+    await library.settled()
+    grounds = await Answering(lambda: library).look("Are dogs allowed?", WHOLE_LIBRARY)
+    content = "No dogs [1]. Cats are."
+    citation = Citation(
+        number=1, sentence=Span(0, 12), mark=Span(8, 11), verdict=Verdict.KEPT, written=1
+    )
+    grounds = replace(grounds, citations=(citation,), unfound=(Span(13, 22),))
+    services.jobs.script = Script(pieces=(content,), grounds=grounds)
+    tab = await arrive()
+    page = tab.page
+    await page.get_by_label("Which of your files are asked").click()
+    await page.get_by_role("option", name="Files: Home").click()
+    await tab.send("Are dogs allowed?")
+    chip = page.locator("#chat a.cite").first
+    await expect(chip).to_have_text("lease.pdf, p. 2")
+    await expect(page.locator("#chat .unfound")).to_have_text("Cats are.")
+    await expect(page.locator("#chat .looked")).to_contain_text("1: lease.pdf, p. 2")
+    newest = (await services.conversations.list(limit=1))[0]
+    assert newest.documents == Scope(collections=("Home",))
+    await chip.click()
+    panel = page.get_by_role("dialog", name="A page of your files")
+    await expect(panel.get_by_role("img", name="lease.pdf, page 2")).to_be_visible()
+    await page.keyboard.press("Escape")
+    await expect(chip).to_be_focused()
+    await tab.reload()
+    await expect(page.get_by_label("Which of your files are asked")).to_have_value("Files: Home")
+
+
+async def test_a_document_dropped_on_the_chat_is_offered_to_be_asked(
+    services: FakeServices, arrive: Arrive, papers: Path
+) -> None:
+    tab = await arrive()
+    page = tab.page
+    given = [b64encode(b"All about vineyards.").decode(), "wine.txt"]
+    await page.locator("#composer").evaluate(DROP, given)
+    await expect(page.locator("#asks_note")).to_contain_text("Add wine.txt to your documents")
+    await page.get_by_role("button", name="No", exact=True).click()
+    await expect(page.locator("#asks_note")).to_have_count(0)
+    await page.locator("#composer").evaluate(DROP, given)
+    await page.get_by_role("button", name="Add and ask").click()
+    await expect(page.get_by_label("Which of your files are asked")).to_have_value(
+        "Files: wine.txt"
+    )
+    await tab.send("What is it about?")
+    await tab.sees_answer("Hello there.")
+    newest = (await services.conversations.list(limit=1))[0]
+    assert newest.documents == Scope(paths=(str(services.received.folder / "wine.txt"),))
+
+    async def is_read() -> bool:
+        return bool((await services.documents.find("vineyards")).hits)
+
+    await eventually(is_read, "the reading of what was dropped")
+
+
+async def test_the_sheet_fits_a_phone_and_is_left_with_escape(
+    services: FakeServices, arrive: Arrive, papers: Path
+) -> None:
+    await services.documents.add(papers, collection="Home")
+    await services.documents.settled()
+    tab = await arrive(viewport={"width": 390, "height": 800})
+    page = tab.page
+    await page.get_by_role("button", name="Conversations", exact=True).click()
+    await page.locator("#open_documents").click()
+    for name in ("Files", "Search", "Collections", "Places"):
+        await page.get_by_role("tab", name=name).click()
+        panel = page.locator("#documents [role=tabpanel]:visible")
+        await panel.locator("> *").first.wait_for()
+        assert await panel.evaluate("part => part.scrollWidth - part.clientWidth") <= 0
+    assert await page.evaluate("document.documentElement.scrollWidth") <= 390
+    await page.keyboard.press("Escape")
+    await expect(page.locator("#documents")).to_be_hidden()
