@@ -22,7 +22,7 @@ from app.chat.guided import MOST_TRIES, Checker
 from app.chat.likelihoods import NUM_ALTERNATIVES
 from app.chat.message import Conversation, Message, MessageState, Role, Seen
 from app.chat.prompts import Prompt, make_prompt
-from app.chat.quotations import fitted, marks_only
+from app.chat.quotations import grounds_of, marks_only
 from app.chat.senses import check_readable, unread_notice
 from app.chat.summary import summarise
 from app.chat.writing import Begun, Question, Writing
@@ -303,7 +303,9 @@ class ChatSession:
         info = model.loaded.info
         check_readable(info, [each.kind for each in attachments])
         draft = Draft(model, conversation, path, text, tuple(each.media for each in attachments))
-        grounds = held.unchecked() if held is not None else await self._look(draft, shown, params)
+        grounds = None if held is None else held.unchecked()
+        if held is None and conversation.documents is not None and self._answering is not None:
+            grounds = await grounds_of(draft, shown, params.max_tokens, self._answering())
         if grounds is not None and not grounds.is_found:
             # No model is asked, so there is nothing to send and no form to keep to.
             conversation, made = replace(conversation, answer_form=None), Prompt((), [], Seen())
@@ -328,38 +330,6 @@ class ChatSession:
             form=conversation.answer_form,
             grounds=grounds,
         )
-
-    async def _look(
-        self, draft: Draft, shown: Sequence[Message], params: SamplingParams
-    ) -> Grounds | None:
-        """What the answer can stand on in the conversation's documents; None: it asks none."""
-        documents, question, path = draft.conversation.documents, draft.text, list(draft.path)
-        if documents is None or self._answering is None:
-            return None
-        if question is None:
-            question = path.pop().content
-        if not question.strip():
-            return None
-        answering = self._answering()
-        grounds = await answering.look(question, documents, _searched_before(path))
-        if not grounds.is_found:
-            return grounds
-        grounds = await fitted(answering, grounds, draft.model, params.max_tokens)
-        old = shown[len(draft.path)].grounds if len(shown) > len(draft.path) else None
-        if old is not None and old.quotations == grounds.quotations:
-            # With the fence of before the prompt is the one that was read.
-            grounds = replace(grounds, fence=old.fence, num_tokens=old.num_tokens)
-        return grounds
-
-
-def _searched_before(path: Sequence[Message]) -> str:
-    """What was looked for with the question before, or that question; empty: there is none."""
-    for message in reversed(path):
-        if message.role is Role.ASSISTANT and message.grounds is not None:
-            return message.grounds.searched
-        if message.role is Role.USER:
-            return message.content
-    return ""
 
 
 def _begun(answer: Message, place: int, token_id: int, model_name: str) -> Begun:

@@ -130,6 +130,11 @@ class Sights:
         answer = path[-1]
         if answer.role is not Role.ASSISTANT:
             raise UsageError("Only an answer was made from a prompt: choose one.")
+        if answer.grounds is not None and not answer.grounds.is_found:
+            raise UsageError(
+                "No model was asked for this answer, because too little was found in the documents:"
+                " choose another one."
+            )
         model = self._model()
         if model is None:
             raise UsageError("The model is not loaded yet: ask again in a moment.")

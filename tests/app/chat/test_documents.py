@@ -128,6 +128,9 @@ async def test_where_nothing_is_found_no_model_is_asked(room: Room) -> None:
     assert stored == answer
     await room.jobs.at_rest(conversation_id)
     assert room.engine.background == []
+    sights = Sights(room.conversations, lambda: room.chat_model, lambda: room.settings)
+    with pytest.raises(UsageError, match="No model was asked"):
+        await sights.saw(answer.message_id)
     after = await ask(room, conversation_id, QUESTION, "In Switzerland.")
     assert after.grounds is not None and after.grounds.is_found
 
