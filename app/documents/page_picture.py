@@ -57,7 +57,8 @@ def letters_of(text: str) -> str:
 
 
 def picture_from(said: dict[str, Any], png: bytes, sha256: str) -> PagePicture:
-    """What a process says that is believed in nothing. Raises ValueError, KeyError, TypeError."""
+    """What a process says that is believed in nothing. Raises ValueError, KeyError, TypeError,
+    OverflowError."""
     width, height = int(said["width"]), int(said["height"])
     if not (0 < width <= MOST_PIXELS and 0 < height <= MOST_PIXELS):
         raise ValueError("a picture of another size was asked for")

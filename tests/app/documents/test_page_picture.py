@@ -206,12 +206,13 @@ def test_a_picture_is_believed_in_its_form_alone() -> None:
     for wrong in (
         {"width": 3},
         {"width": MOST_PIXELS + 1},
+        {"width": float("inf")},
         {"boxes": [[0, 0, 2, 1]]},
         {"boxes": [[0, 0, float("nan"), 1]]},
         {"boxes": [[0, 0, 1]]},
         {"boxes": [["x", 0, 1, 1]]},
     ):
-        with pytest.raises((ValueError, TypeError)):
+        with pytest.raises((ValueError, TypeError, OverflowError)):
             picture_from({**facts, **wrong}, png, "x")
     with pytest.raises(ValueError):
         picture_from(facts, png[:-1], "x")

@@ -34,5 +34,13 @@ def test_a_process_that_takes_no_more_is_gone(process: ParserProcess) -> None:
     assert process._process.stdin is not None
     process._process.stdin.close()
     process._process.stdin = Closed()  # type: ignore[assignment]
-    assert not process.send("a.txt", "", 5, lambda: iter([b"words"]))
+    assert not process.send({"size": 5}, lambda: iter([b"words"]))
     process.kill()
+
+
+TORN = "import sys; sys.stdout.buffer.write(b'half'); sys.stdout.flush()"
+
+
+@pytest.mark.parametrize("process", [TORN], indirect=True)
+def test_bytes_that_do_not_all_come_are_none(process: ParserProcess) -> None:
+    assert process.receive_bytes(9) is None
