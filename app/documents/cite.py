@@ -2,9 +2,9 @@
 
     answer -> sentences -> claims, each with the marks behind it -> borne out by which passages?
 
-A passage bears a claim out when every number and every name of the claim stands in it, and enough
-of its other words, each weighed by how rare it is in the library. So a wrong mark is found without
-a model, and a missing one is put where it belongs.
+A passage bears a claim out when every name of the claim stands in it, every number in a sentence
+that is about the claim, and enough of its other words, each weighed by how rare it is in the
+library. So a wrong mark is found without a model, and a missing one is put where it belongs.
 """
 
 import re
@@ -49,6 +49,8 @@ SHORT = 3
 ENOUGH_OF_QUESTION = 0.3
 """So much of the question must stand in the passage of a short claim, or of an added mark."""
 NAME_FOUND = 0.6
+NEAR = 0.1
+"""So much of the claim and the question must stand in the sentence of a number."""
 YES_OR_NO = {
     each
     for words in (
@@ -96,10 +98,20 @@ class _Read:
 
 
 @dataclass(frozen=True, slots=True)
+class _Number:
+    """A number of a passage, and what stands in its sentence."""
+
+    readings: Readings
+    stems: frozenset[str]
+    is_in_row: bool
+    """Of a table: several numbers without a word."""
+
+
+@dataclass(frozen=True, slots=True)
 class _Passage:
     text: str
     stems: frozenset[str]
-    numbers: list[Readings]
+    numbers: tuple[_Number, ...]
     question_share: float
 
 
@@ -116,13 +128,22 @@ class Citing:
         self._weigh = weigh
         self._stems_of = stems_of
         self._has_names = True
-        asked = self._asked = weigh(question)
-        self._passages = []
-        for quotation in quotations:
-            text = "\n".join((quotation.name, quotation.title, *quotation.heading, quotation.text))
-            stems = stems_of(text)
-            share = _share(asked, stems)
-            self._passages.append(_Passage(quotation.text, stems, numbers_in(text), share))
+        self._asked = weigh(question)
+        self._about = _telling(self._asked)
+        self._passages = [self._passage(each) for each in quotations]
+
+    def _passage(self, quotation: Quotation) -> _Passage:
+        above = "\n".join((quotation.name, quotation.title, *quotation.heading))
+        stems = self._stems_of(f"{above}\n{quotation.text}")
+        numbers = [_Number(each, stems, is_in_row=False) for each in numbers_in(above)]
+        for span in sentences(quotation.text, is_wrapped=True):
+            part = quotation.text[span.start : span.end]
+            found, there = numbers_in(part), self._stems_of(part)
+            has_words = any(not each.isdigit() for each in there)
+            is_row = len(found) > 1 and not has_words
+            numbers += [_Number(each, there, is_row) for each in found]
+        share = _share(self._asked, stems)
+        return _Passage(quotation.text, stems, tuple(numbers), share)
 
     def check(self, content: str) -> Checked:
         """What its marks are worth, and where marks are missing."""
@@ -217,15 +238,23 @@ class Citing:
             _Passage(
                 text="",
                 stems=frozenset[str]().union(*(part.stems for part in parts)),
-                numbers=[each for part in parts for each in part.numbers],
+                numbers=tuple(each for part in parts for each in part.numbers),
                 question_share=max(part.question_share for part in parts),
             ),
             read,
         )
 
     def _has_exact(self, passage: _Passage, read: _Read) -> bool:
+        """Every name, and every number in a sentence that is about the claim: alone, it may be that
+        of the page."""
         names = (each for each in read.weighed if each.term.word in read.exact.names)
-        return has_numbers(read.exact.numbers, passage.numbers) and all(
+        about = [*read.weighed, *self._about]
+        numbers = [
+            each.readings
+            for each in (passage.numbers if read.exact.numbers else ())
+            if each.is_in_row or _share(about, each.stems) >= NEAR
+        ]
+        return has_numbers(read.exact.numbers, numbers) and all(
             each.found_in(passage.stems) >= NAME_FOUND * each.weight for each in names
         )
 
@@ -272,12 +301,7 @@ class Citing:
     def _read(self, text: str) -> _Read:
         exact = exact_in(text, has_names=self._has_names)
         names = frozenset(part for name in exact.names for part in WORD.findall(fold(name)))
-        # A number is looked for as a number, and words that every text has tell nothing.
-        weighed = [
-            each
-            for each in self._weigh(text)
-            if not each.term.word.isdigit() and each.term.word not in STOP_WORDS
-        ]
+        weighed = _telling(self._weigh(text))
         words = {each.term.word for each in weighed}
         return _Read(
             weighed=weighed,
@@ -285,6 +309,15 @@ class Citing:
             is_yes_or_no=bool(words) and words <= YES_OR_NO,
             is_denial=denies(text),
         )
+
+
+def _telling(weighed: Sequence[Weighed]) -> list[Weighed]:
+    """A number is looked for as a number, and words that every text has tell nothing."""
+    return [
+        each
+        for each in weighed
+        if not each.term.word.isdigit() and each.term.word not in STOP_WORDS
+    ]
 
 
 def _share(weighed: Sequence[Weighed], stems: frozenset[str]) -> float:

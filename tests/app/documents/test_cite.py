@@ -310,3 +310,18 @@ async def test_any_text_can_be_checked(desk: Desk, passages: Passages) -> None:
     ):
         await desk.check(content, "?", passages)
         await desk.check(content, "", ())
+
+
+async def test_a_number_that_stands_there_for_something_else_bears_nothing_out(
+    desk: Desk, passages: Passages
+) -> None:
+    """Such as that of the page, below its text."""
+    numbered = quotation(text=f"{TOWER}\n\n7", title="", paths=("/a.pdf",), heading=())
+    asked = "How high is the Kessel tower?"
+    for answer in ("7", "The Kessel tower is 7 metres high.", "The Kessel tower is 7 metres [1]."):
+        verdicts, shown, unfound = await desk.check(answer, asked, (numbered,))
+        assert all(verdict == Verdict.DROPPED.value for _, verdict in verdicts)
+        assert "[1]" not in shown and unfound == [answer]
+    table = quotation(text="1910 1911\n\n4 7", title="Kessel tower", paths=("/a.pdf",), heading=())
+    verdicts, _, _ = await desk.check("The Kessel tower: 7 [1].", asked, (table,))
+    assert verdicts == [(1, Verdict.KEPT.value)]
