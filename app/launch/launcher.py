@@ -117,7 +117,7 @@ class Launcher:
         if self._status.problem is None:
             self._start(self._now)
         else:
-            self._say(self._status.problem.sentence)
+            self._say_problem(self._status.problem.sentence)
         while not self._is_over():
             match self._next_event():
                 case None:
@@ -169,11 +169,12 @@ class Launcher:
             if program.is_for_card:
                 self._leave_card(f"its Python cannot be started: {reason}")
                 return
-            self._tell(
+            sentence = (
                 f"Inglenook could not be started ({reason}): make room on the disk and in memory,"
-                " and try again.",
-                (Wish.RESTART, Wish.LOGS, Wish.QUIT),
+                " and try again."
             )
+            self._tell(sentence, (Wish.RESTART, Wish.LOGS, Wish.QUIT))
+            self._say_problem(sentence)
 
     def _hear(self, said: Said) -> None:
         match said:
@@ -242,7 +243,7 @@ class Launcher:
                 self._status = replace(self._status, is_over=True)
             case Tell(sentence):
                 self._tell(sentence, (Wish.RESTART, Wish.LOGS, Wish.QUIT))
-                self._say(sentence)
+                self._say_problem(sentence)
             case StartAgain(crash):
                 self._keep(crash)
                 self._say(crash.sentence)
@@ -267,7 +268,7 @@ class Launcher:
             sentence = f"{crash.sentence} {STOPPED_TWICE.format(safe=safe)}"
             offers = [Wish.SAFE, Wish.RESTART, Wish.LOGS, Wish.QUIT]
         self._tell(sentence, offers, crash)
-        self._say(sentence)
+        self._say_problem(sentence)
 
     def _keep(self, crash: Crash) -> None:
         self._crash = crash
@@ -286,6 +287,12 @@ class Launcher:
         shown = [*offers[:-1], "report", offers[-1]]
         problem = Problem(sentence=sentence, offers=tuple(map(str, shown)), detail=detail)
         self._status = Status(problem=problem)
+
+    def _say_problem(self, sentence: str) -> None:
+        """To the terminal; and where the page with the ways out of it is, if none shows it."""
+        self._say(sentence)
+        if not self._options.opens_window:
+            self._say(f"Try again or quit at {self.address.url}, or quit here with Ctrl-C.")
 
     def _has_home(self) -> bool:
         """Whether the home is ours: perhaps only now, or again, where somebody deleted it."""
@@ -306,7 +313,7 @@ class Launcher:
             lock.announce(self.address)
         except HomeError as error:
             self._tell(str(error), (Wish.RESTART, Wish.QUIT))
-            self._say(str(error))
+            self._say_problem(str(error))
             return False
         return True
 
