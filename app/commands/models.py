@@ -251,15 +251,15 @@ async def download(services: Services, options: Options, console: Console) -> No
 
 async def remove(services: Services, options: Options, console: Console) -> None:
     library = services.library
-    model = library.find(options.text)
+    model = library.find_one(options.text)
     question = library.check_removal(model)
     if not options.yes:
         raise UsageError(f"{question} Nothing was done: say so with --yes.")
     await services.remove_model(model)
     if options.json:
-        write_json(console, {"removed": model.name})
+        write_json(console, {"removed": model.name, "path": str(model.path)})
     else:
-        console.write(f"{model.name} is removed.\n")
+        console.write(f"{model.name} is removed ({model.path}).\n")
 
 
 async def use(services: Services, options: Options, console: Console) -> None:

@@ -106,9 +106,28 @@ async def test_a_file_is_added_used_and_forgotten(services: FakeModelServices, h
     with pytest.raises(UsageError, match="Nothing was done: say so with --yes"):
         await models(services, "remove", text="mine")
     assert (await models(services, "remove", text="mine", yes=True, json=True)).json() == {
-        "removed": "mine"
+        "removed": "mine",
+        "path": str(path),
     }
     assert path.exists()
+
+
+async def test_a_name_that_two_models_have_removes_neither(
+    services: FakeModelServices, home: Path
+) -> None:
+    own = write_tiny_model(services.paths.models / "extra.gguf")
+    (home / "elsewhere").mkdir()
+    added = write_tiny_model(home / "elsewhere" / "extra.gguf")
+    await models(services, "add", file=str(added))
+    for name in ("extra", "extra (2)", "extra.gguf"):
+        with pytest.raises(UsageError, match="2 models are called 'extra'") as raised:
+            await models(services, "remove", text=name, yes=True)
+        assert str(own) in str(raised.value) and str(added) in str(raised.value)
+    told = await models(services, "remove", text=str(added), yes=True)
+    assert told.out == f"extra (2) is removed ({added}).\n"
+    with pytest.raises(ModelNotFound):
+        await models(services, "remove", text=str(added), yes=True)
+    assert own.exists() and services.library.shelf.added() == []
 
 
 async def test_what_cannot_be_used_is_not_chosen(services: FakeModelServices) -> None:
