@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING
 
 from sqlite_utils import Database as Tables
 
-from app.documents.cleaning import visible
 from app.documents.collections import (
     collect,
     collections,
@@ -57,6 +56,7 @@ from app.documents.scan import (
 )
 from app.documents.search import Found, Search
 from app.history.database import Database
+from app.visible import visible
 from engine.errors import UsageError
 
 if TYPE_CHECKING:

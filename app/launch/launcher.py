@@ -40,12 +40,14 @@ FAREWELL_S = 1.0
 WAKE_S = 0.5
 """Windows hands over a signal only to a thread that is awake."""
 STARTER = "starter"
+TWICE = "It happened twice"
+TWO_CAUSES = "It is the second crash within ten minutes, and the first had another cause"
 STOPPED_IN_SAFE_MODE = (
-    "It happened twice, and in safe mode: choose another model or send the report to who can help,"
+    "{twice}, and in safe mode: choose another model or send the report to who can help,"
     " and try again."
 )
 STOPPED_TWICE = (
-    "It happened twice, so it is not started again by itself: start it in safe mode, which"
+    "{twice}, so it is not started again by itself: start it in safe mode, which"
     " {safe}, or try again."
 )
 SAFE_WORDS = "uses little memory and no extras"
@@ -248,9 +250,9 @@ class Launcher:
                 self._keep(crash)
                 self._say(crash.sentence)
                 self._start(replace(self._now, crash=crash.sentence))
-            case Offer(crash):
+            case Offer(crash, is_same):
                 self._keep(crash)
-                self._offer(crash)
+                self._offer(crash, TWICE if is_same else TWO_CAUSES)
 
     def _leave_card(self, cause: str) -> None:
         """Start the app without what is installed for the card, until it is asked for again."""
@@ -258,14 +260,14 @@ class Launcher:
         self._say(sentence)
         self._start(replace(self._now, crash="", card_failure=sentence))
 
-    def _offer(self, crash: Crash) -> None:
+    def _offer(self, crash: Crash, twice: str) -> None:
         """Ask how it goes on after several crashes."""
         if self._now.is_safe:
-            sentence = f"{crash.sentence} {STOPPED_IN_SAFE_MODE}"
+            sentence = f"{crash.sentence} {STOPPED_IN_SAFE_MODE.format(twice=twice)}"
             offers = [Wish.RESTART, Wish.LOGS, Wish.QUIT]
         else:
             safe = SAFE_STARTER_WORDS if self._safe_model() else SAFE_WORDS
-            sentence = f"{crash.sentence} {STOPPED_TWICE.format(safe=safe)}"
+            sentence = f"{crash.sentence} {STOPPED_TWICE.format(twice=twice, safe=safe)}"
             offers = [Wish.SAFE, Wish.RESTART, Wish.LOGS, Wish.QUIT]
         self._tell(sentence, offers, crash)
         self._say_problem(sentence)

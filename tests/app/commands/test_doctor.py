@@ -103,6 +103,16 @@ async def test_a_home_that_cannot_be_made_is_a_failed_check_beside_the_others(
     assert check(result, "answer")["ok"] and check(result, "model")["ok"]
 
 
+async def test_a_picture_without_a_place_is_refused_before_anything_is_measured(
+    services: FakeModelServices, home: Path
+) -> None:
+    console = Recorder()
+    for file, words in ((home / "no" / "x.svg", "there is no folder"), (home, "it is a folder")):
+        with pytest.raises(UsageError, match=words):
+            await carry_out(services, Options(command="doctor", file=str(file)), console)
+    assert console.out == "" and services.machine.findings is None
+
+
 async def test_a_damaged_history_has_a_remedy(services: FakeModelServices) -> None:
     services.paths.database.write_bytes(b"no database" * 100)
     result = (await examine(services, json=True)).json()

@@ -94,9 +94,7 @@ async def test_who_asks_after_a_failure_lets_it_be_tried_again(shelf: Shelf) -> 
 
 async def test_who_asks_at_the_same_time_gets_the_same_failure(shelf: Shelf) -> None:
     shelf.failures = [ModelNotFound("There is no file.")]
-    both = await asyncio.gather(
-        shelf.holder.get(), shelf.holder.get(), return_exceptions=True
-    )
+    both = await asyncio.gather(shelf.holder.get(), shelf.holder.get(), return_exceptions=True)
     assert [str(each) for each in both] == ["There is no file."] * 2
     assert shelf.happened == ["open"]
 

@@ -9,8 +9,8 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
-from app.launch.link import Link
 from app.chat.writing import Writing
+from app.launch.link import Link
 from app.owner import TOKEN_HEADER
 from app.paths import Paths
 from app.web.launch import router
