@@ -68,7 +68,7 @@ class Plan:
             f"Of {name} {files}{listed} will be made in {folder}, with up to"
             f" {bytes_in_words(self.num_bytes)} until the end, when all of it is removed. Up to"
             f" {counted(self.num_tokens, 'token')} are read {self.num_readings} times: about"
-            f" {took} or more."
+            f" {took} where nothing else is at work."
         )
 
     def check_room(self, folder: Path) -> None:

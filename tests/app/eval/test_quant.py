@@ -82,7 +82,7 @@ def test_what_will_be_made_is_said_before(
     evaluated(tiny, "--types", "Q8_0,F32", "--kv-types", "q8_0", "--folder", str(tmp_path))
     first = capsys.readouterr().err.splitlines()[0]
     assert first.startswith(f"Of tiny 1 file (Q8_0) will be made in {tmp_path}, with up to ")
-    assert "Up to 128 tokens are read 3 times: about 0 s or more." in first
+    assert "Up to 128 tokens are read 3 times: about 0 s where nothing else is at work." in first
 
 
 def test_a_disk_without_room_is_refused_before_anything_is_made(
