@@ -24,7 +24,7 @@ from app.owner import HomeLock, OwnerAddress, own_or_find, owner_address
 from app.paths import Paths
 from app.selfcheck import selfcheck
 from app.services import Services
-from engine.errors import InglenookError, UsageError
+from engine.errors import HomeError, InglenookError, UsageError
 
 COMMAND_PATIENCE_S = 20.0
 EVAL_HELP = "Quality measured on data: a table, and as last line one JSON object."
@@ -94,8 +94,14 @@ def run_app(parsed: argparse.Namespace) -> int:
 def run_command(options: Options) -> int:
     """In the running app when there is one, otherwise here."""
     paths = Paths.from_environment()
-    paths.create()
     console = Terminal()
+    try:
+        paths.create()
+    except HomeError:
+        if not COMMANDS[options.command].tells_of_home:
+            raise
+        # Nobody can own it, and what is wrong with it is told beside all the rest.
+        return asyncio.run(run_here(paths, options, console, makes_folders=False))
     if not COMMANDS[options.command].must_own(options):
         address = owner_address(paths)
         if address is not None and address.answers():
@@ -110,13 +116,16 @@ def run_command(options: Options) -> int:
                 return asyncio.run(run_here(paths, options, console))
 
 
-async def run_here(paths: Paths, options: Options, console: Terminal) -> int:
+async def run_here(
+    paths: Paths, options: Options, console: Terminal, *, makes_folders: bool = True
+) -> int:
     services = Services(
         paths,
         options.model,
         options.draft_model,
         adapters=options.adapters,
         mmproj=options.mmproj,
+        makes_folders=makes_folders,
     )
     try:
         await carry_out(services, options, console)

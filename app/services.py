@@ -74,7 +74,8 @@ class Services:
     `model` and `draft_model` override the saved choices: a path, a name of `models list`, or empty.
     `adapters` (each a path or a name, and a scale) go before those that are saved for the model,
     and the file `mmproj` before the multimodal part that lies beside it.
-    In safe mode the model is held with little memory and no extras.
+    In safe mode the model is held with little memory and no extras. Without `makes_folders` they
+    may be missing or read-only, and whoever writes hears of it.
     """
 
     def __init__(
@@ -85,8 +86,11 @@ class Services:
         start_facts: StartFacts = AS_USUAL,
         adapters: Sequence[tuple[str, float]] = (),
         mmproj: str = "",
+        *,
+        makes_folders: bool = True,
     ) -> None:
-        paths.create()
+        if makes_folders:
+            paths.create()
         self.start_facts = start_facts
         self.paths = paths
         self._choice = ModelChoice(

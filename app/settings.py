@@ -132,7 +132,7 @@ def load_settings(path: Path) -> Settings:
     it silently would lose the user's choices."""
     try:
         text = path.read_text(encoding="utf-8")
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return Settings()
     except OSError as error:
         raise HomeError(

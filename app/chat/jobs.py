@@ -83,7 +83,13 @@ class Jobs:
 
     @property
     def num_running(self) -> int:
-        return len(self._jobs)
+        """Answers that are written, and those of messages that are not stored yet."""
+        return len(self._jobs.keys() | self._starting.keys())
+
+    @property
+    def num_starting(self) -> int:
+        """Messages that wait, for the model above all, and are not stored yet."""
+        return len(self._starting.keys() - self._jobs.keys())
 
     def running(self) -> list[Job]:
         return list(self._jobs.values())

@@ -253,6 +253,9 @@ class ChatSession:
         except HistoryError as error:
             # The whole answer is stored at its end; until then it is in memory.
             logger.warning("a partial answer was not stored: %s", error)
+            writing.note(NOT_SAVED + str(error))
+        else:
+            writing.note("")
 
     async def _store(self, writing: Writing) -> None:
         """Store the finished answer, trying again for as long as that fails."""

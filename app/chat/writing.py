@@ -214,7 +214,7 @@ class Writing:
         )
 
     def note(self, notice: str) -> None:
-        """Put a sentence beside the finished answer."""
+        """Put a sentence beside the answer; the end of the answer brings its own."""
         self._message = replace(self._message, notice=notice)
 
     def _add_text(self, thinking: str, content: str) -> None:

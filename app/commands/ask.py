@@ -14,12 +14,12 @@ from app.commands.generate import notices_of
 from app.commands.options import Options
 from app.commands.question import preset_of
 from app.documents.citation import Citation
-from app.documents.cleaning import visible
 from app.documents.grounds import Grounds, nothing_found, with_marks
 from app.documents.quotation import Quotation
 from app.documents.quoting import quoted
 from app.documents.scope import Scope
 from app.services import Services
+from app.visible import visible
 from engine.metrics import Timings
 
 LONGEST_QUOTE = 300

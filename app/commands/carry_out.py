@@ -20,12 +20,14 @@ from engine.errors import UsageError
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """`needs_history`: without a running app, the home must be owned while it works."""
+    """`needs_history`: without a running app, the home must be owned while it works.
+    `tells_of_home`: it says itself what is wrong with one that cannot be used."""
 
     run: Callable[[Services, Options, Console], Awaitable[None]]
     needs_history: bool
     writing: tuple[str, ...] = ()
     """Its actions that write into the home, and so must own it as well."""
+    tells_of_home: bool = False
 
     def must_own(self, options: Options) -> bool:
         return self.needs_history or options.action in self.writing
@@ -38,7 +40,7 @@ COMMANDS: Mapping[str, Command] = {
     "docs": Command(docs, needs_history=True),
     "cuda": Command(cuda, needs_history=False),
     "updates": Command(updates, needs_history=False),
-    "doctor": Command(doctor, needs_history=True),
+    "doctor": Command(doctor, needs_history=True, tells_of_home=True),
 }
 
 

@@ -8,13 +8,13 @@ from app.amounts import counted
 from app.commands.ask import ask
 from app.commands.console import Console, write_json
 from app.commands.options import Options
-from app.documents.cleaning import visible
 from app.documents.document import FileState
 from app.documents.library import Library, Status
 from app.documents.rows import LibraryFile
 from app.documents.scan import is_under
 from app.documents.search import Hit
 from app.services import Services
+from app.visible import visible
 from engine.errors import UsageError
 
 PROGRESS_S = 1.0

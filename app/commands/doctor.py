@@ -1,6 +1,7 @@
 """`inglenook doctor`: what this machine is, what will run, how fast, and what is wrong."""
 
 import asyncio
+import os
 from dataclasses import asdict
 from pathlib import Path
 
@@ -17,8 +18,10 @@ async def doctor(services: Services, options: Options, console: Console) -> None
     """Look at everything, say it, and never stop at the first fault.
 
     A fault that was found is no failure of the command; a repair or a picture that was impossible
-    is one.
+    is one, and so is a picture that has no place, before anything is measured.
     """
+    if options.file:
+        check_place(Path(options.file))
     findings = await services.machine.look(is_repair=options.repair, is_again=options.again)
     self_test = await services.machine.try_out() if options.self_test else None
     if options.json:
@@ -39,6 +42,21 @@ async def doctor(services: Services, options: Options, console: Console) -> None
     (cache,) = [check for check in findings.checks if check.name == "cache"]
     if options.repair and not cache.ok:
         raise HomeError(f"Nothing was repaired, because {cache.message}: {cache.remedy}.")
+
+
+def check_place(file: Path) -> None:
+    """Raises UsageError where no file can be written."""
+    fault = ""
+    if file.is_dir():
+        fault = "it is a folder"
+    elif not file.parent.is_dir():
+        fault = f"there is no folder {file.parent}"
+    elif not os.access(file if file.exists() else file.parent, os.W_OK):
+        fault = "you may not write there"
+    if fault:
+        raise UsageError(
+            f"The picture cannot be written to {file} ({fault}): choose another place."
+        )
 
 
 def keep_picture(findings: Findings, file: Path) -> None:

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any
 from app.amounts import bytes_in_words, duration
 from app.commands.console import Console, write_json
 from app.commands.options import Options
+from app.models.beyond import too_large
 from app.models.local import find_model, model_facts
 from app.models.quantizations import explained
 from app.models.starter import STARTER_NOTICE, starter_model
 from app.services import Services
+from app.visible import visible
 from engine.errors import UsageError
 
 if TYPE_CHECKING:
@@ -71,14 +73,14 @@ async def show_list(services: Services, options: Options, console: Console) -> N
         if each.fit is not None:
             verdict = verdict_in_words(each.fit)
         elif not verdict:
-            verdict = f"{adapter_in_words(each.look)}: `--lora {each.model.name}` uses it"
+            verdict = f"{adapter_in_words(each.look)}: `--lora {visible(each.model.name)}` uses it"
         if each.model.mmproj is not None:
-            verdict += f". With {each.model.mmproj.name} it reads more than text"
+            verdict += f". With {visible(each.model.mmproj.name)} it reads more than text"
         instead = library.instead(each)
         verdict += f". {instead}" if instead else ""
         console.write(
-            f"{mark} {each.model.name:40} {bytes_in_words(each.model.num_bytes):>7}"
-            f"  {each.model.source}: {each.model.path}\n    {verdict}\n"
+            f"{mark} {visible(each.model.name):40} {bytes_in_words(each.model.num_bytes):>7}"
+            f"  {each.model.source}: {visible(str(each.model.path))}\n    {visible(verdict)}\n"
         )
     console.note(
         f"Put GGUF files into {services.paths.models} to see them here, or name one with"
@@ -143,8 +145,8 @@ async def show_info(services: Services, options: Options, console: Console) -> N
     form = explained(facts.quantization.partition(" ")[0])
     meaning = f": {form}" if form else ""
     console.write(
-        f"{facts.name}\n"
-        f"  file            {facts.path}\n"
+        f"{visible(facts.name)}\n"
+        f"  file            {visible(facts.path)}\n"
         f"  architecture    {facts.architecture}\n"
         f"  parameters      {facts.parameters / 1e6:,.0f} million\n"
         f"  quantization    {facts.quantization}{meaning}\n"
@@ -155,12 +157,16 @@ async def show_info(services: Services, options: Options, console: Console) -> N
     )
     for adapter in config.adapters:
         size = bytes_in_words(adapter.num_bytes)
-        console.write(f"  adapter         {adapter.path} at {adapter.scale:g}, {size}\n")
+        console.write(
+            f"  adapter         {visible(str(adapter.path))} at {adapter.scale:g}, {size}\n"
+        )
     if facts.mmproj:
         told = facts.media_refusal or f"reads {' and '.join(facts.reads) or 'nothing more'}"
-        console.write(f"  mmproj          {facts.mmproj}: {told}\n")
+        console.write(f"  mmproj          {visible(facts.mmproj)}: {told}\n")
     if fit is not None:
         console.write(f"  here            {verdict_in_words(fit)}\n")
+    if beyond := too_large(config.num_cells(facts.context), facts.context):
+        console.note(beyond)
     if path == starter_model():
         console.note(STARTER_NOTICE)
 
@@ -178,8 +184,8 @@ def show_adapter(path: Path, look: "Look", options: Options, console: Console) -
         write_json(console, values)
         return
     console.write(
-        f"{path.stem}\n"
-        f"  file            {path}\n"
+        f"{visible(path.stem)}\n"
+        f"  file            {visible(str(path))}\n"
         f"  kind            {adapter_in_words(look)}\n"
         f"  memory          about {bytes_in_words(look.num_bytes)} besides its model\n"
     )
@@ -222,11 +228,11 @@ async def add(services: Services, options: Options, console: Console) -> None:
         write_json(console, {"name": model.name, "path": str(model.path)})
     elif services.library.looks.at(model.path).is_adapter:
         console.write(
-            f"{model.name} can be used now: `inglenook run --lora {typed(model.name)}`.\n"
+            f"{visible(model.name)} can be used now: `inglenook run --lora {typed(model.name)}`.\n"
         )
     else:
         console.write(
-            f"{model.name} can be used now: `inglenook models use {typed(model.name)}`.\n"
+            f"{visible(model.name)} can be used now: `inglenook models use {typed(model.name)}`.\n"
         )
 
 
@@ -251,15 +257,15 @@ async def download(services: Services, options: Options, console: Console) -> No
 
 async def remove(services: Services, options: Options, console: Console) -> None:
     library = services.library
-    model = library.find(options.text)
+    model = library.find_one(options.text)
     question = library.check_removal(model)
     if not options.yes:
         raise UsageError(f"{question} Nothing was done: say so with --yes.")
     await services.remove_model(model)
     if options.json:
-        write_json(console, {"removed": model.name})
+        write_json(console, {"removed": model.name, "path": str(model.path)})
     else:
-        console.write(f"{model.name} is removed.\n")
+        console.write(f"{visible(model.name)} is removed ({visible(str(model.path))}).\n")
 
 
 async def use(services: Services, options: Options, console: Console) -> None:
@@ -269,13 +275,17 @@ async def use(services: Services, options: Options, console: Console) -> None:
     if options.json:
         write_json(console, {"name": model.name, "path": str(model.path), "notice": notice})
         return
-    console.write(f"{model.name} is the model that answers now.\n")
-    if notice:
-        console.note(notice)
+    console.write(f"{visible(model.name)} is the model that answers now.\n")
+    look = await asyncio.to_thread(services.library.looks.at, model.path)
+    fit = services.library.fit_of(model.path, look)
+    beyond = too_large(fit.context_tokens, look.shape.trained_context) if fit and look.shape else ""
+    for each in filter(None, (notice, beyond)):
+        console.note(each)
 
 
 def typed(name: str) -> str:
     """As one word of a command line."""
+    name = visible(name)
     return f'"{name}"' if " " in name else name
 
 

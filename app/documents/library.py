@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, TypeVar
 from sqlite_utils import Database as Tables
 
 from app.documents.cite import Checked
-from app.documents.cleaning import visible
 from app.documents.collections import (
     collect,
     collections,
@@ -67,6 +66,7 @@ from app.documents.scan import (
 from app.documents.scope import Scope
 from app.documents.search import Found, Search
 from app.history.database import Database
+from app.visible import visible
 from engine.errors import UsageError
 
 if TYPE_CHECKING:

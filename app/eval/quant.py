@@ -5,13 +5,18 @@ is tried with the reference's weights.
 """
 
 import argparse
+import signal
 import sys
 import tempfile
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, metadata
 from pathlib import Path
-from typing import Any, cast, get_args
+from threading import Thread
+from typing import Any, NoReturn, cast, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +27,8 @@ from app.bench.our_engine import model_of
 from app.bench.report import Report
 from app.eval.likeness import Likeness
 from app.eval.quant_picture import Mark, draw
+from app.eval.quant_plan import WHOLE, Plan
+from app.machine.rates import measure_rates
 from engine.backends.llama_cpp.file_types import FILE_TYPES, is_quantized
 from engine.backends.llama_cpp.weights import read_weights
 from engine.cores import usable_cores
@@ -62,9 +69,13 @@ def run(options: argparse.Namespace) -> Report:
     types, kv_types = _wanted(options)
     model, text = model_of(options.model), _text(options.text)
     threads = options.threads or usable_cores()
-    with tempfile.TemporaryDirectory(dir=options.folder, prefix="inglenook-quant-") as folder:
-        forms, notes = _forms(model, Path(folder), types, kv_types, threads)
-        work = Work(options.window, options.windows, threads, Path(folder))
+    place = Path(options.folder or tempfile.gettempdir())
+    _announce(
+        Plan.of(read_weights(model), types, kv_types, options.window, options.windows), model, place
+    )
+    with _ended_in_order(), _folder_in(place) as folder:
+        forms, notes = _forms(model, folder, types, kv_types, threads)
+        work = Work(options.window, options.windows, threads, folder)
         rows = [work.row(form, text) for form in forms]
     rows = [row | {"loses": row["perplexity"] / rows[0]["perplexity"] - 1} for row in rows]
     if options.picture:
@@ -73,6 +84,49 @@ def run(options: argparse.Namespace) -> Report:
     facts = machine(model=model.stem, threads=threads, window=options.window)
     totals = {"reference": rows[0]["form"], "tokens": work.num_counted}
     return Report("quant", facts, rows, COLUMNS, notes=notes, kind="eval", totals=totals)
+
+
+def _announce(plan: Plan, model: Path, place: Path) -> None:
+    """What will be made, before anything is. Raises UsageError where there is no room for it."""
+    try:
+        plan.check_room(place)
+    except OSError as error:
+        raise UsageError(
+            f"Nothing can be made in {place} ({error.strerror}): choose another --folder."
+        ) from error
+    _tell(plan.words(model.stem, place, measure_rates()))
+
+
+@contextmanager
+def _folder_in(place: Path) -> Iterator[Path]:
+    """A folder that is gone afterwards, whatever ends the work."""
+    try:
+        folder = tempfile.TemporaryDirectory(dir=place, prefix="inglenook-quant-")
+    except OSError as error:
+        raise UsageError(
+            f"Nothing can be made in {place} ({error.strerror}): choose another --folder."
+        ) from error
+    with folder as name:
+        yield Path(name)
+
+
+@contextmanager
+def _ended_in_order() -> Iterator[None]:
+    """A signal that asks for the end lets what was made be removed, as Ctrl-C does."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    names = [signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else [])]
+    before = {name: signal.signal(name, _end) for name in names}
+    try:
+        yield
+    finally:
+        for name, handler in before.items():
+            signal.signal(name, handler)
+
+
+def _end(number: int, _: object) -> NoReturn:
+    sys.exit(128 + number)
 
 
 def _wanted(options: argparse.Namespace) -> tuple[list[str], list[str]]:
@@ -108,14 +162,12 @@ def _forms(
     model: Path, folder: Path, types: Sequence[str], kv_types: Sequence[str], threads: int
 ) -> tuple[list[Form], list[str]]:
     """The reference first."""
-    from engine.backends.llama_cpp.quantize import quantize
-
     weights = read_weights(model)
     reference, notes, forms = Form(weights.main_type, model), [], []
     if is_quantized(weights):
-        whole = folder / "F16.gguf"
-        quantize(model, whole, "F16", num_threads=threads, allow_again=True)
-        reference = Form(f"F16 of {weights.main_type}", whole)
+        whole = folder / f"{WHOLE}.gguf"
+        _make(model, whole, WHOLE, threads)
+        reference = Form(f"{WHOLE} of {weights.main_type}", whole)
         forms.append(Form(f"{weights.main_type} as it is", model))
         notes.append(
             f"The reference is {model.name} with its {weights.main_type} weights written out as"
@@ -127,10 +179,29 @@ def _forms(
             continue
         _tell(f"making {name}")
         path = folder / f"{name}.gguf"
-        quantize(reference.path, path, name, num_threads=threads)
+        _make(reference.path, path, name, threads)
         forms.append(Form(name, path))
     forms += [Form(reference.name, reference.path, kv) for kv in kv_types if kv != "f16"]
     return [reference, *forms], notes
+
+
+def _make(source: Path, target: Path, type_name: str, threads: int) -> None:
+    """In another thread: the library does not come back before it is done, and meanwhile only the
+    main thread hears that the end is asked for."""
+    from engine.backends.llama_cpp.quantize import quantize
+
+    made: Future[object] = Future()
+
+    def do() -> None:
+        try:
+            made.set_result(
+                quantize(source, target, type_name, num_threads=threads, allow_again=True)
+            )
+        except BaseException as error:  # handed to who waits, whatever it is
+            made.set_exception(error)
+
+    Thread(target=do, name="quantize", daemon=True).start()
+    made.result()
 
 
 class Work:
@@ -163,7 +234,8 @@ class Work:
                 )
             is_reference = self._reference is None
             if is_reference:
-                shape = len(windows) * self._window, predictor.num_vocabulary
+                # Of each window the second half is predicted.
+                shape = len(windows) * (self._window - self._window // 2), predictor.num_vocabulary
                 self._reference = np.memmap(self._kept, np.float32, "w+", shape=shape)
             assert self._reference is not None
             first = 0

@@ -65,7 +65,8 @@ class Database:
     """An open file. May be shared by threads; only the store thread touches the connection.
 
     Opening creates the file (readable by its owner only) or migrates it, and raises what is
-    wrong with it; the file is never deleted or replaced. `close()` finishes what was sent.
+    wrong with it; the file is never deleted or replaced, and where somebody else did that nothing
+    more is written. `close()` finishes what was sent.
     Without a path it lies in memory: no file is ever made for it. A reader finds what was stored
     last, and does not wait for who writes; who writes must have opened the file before.
     """
@@ -81,6 +82,7 @@ class Database:
         self._calls: queue.SimpleQueue[_Call | None] = queue.SimpleQueue()
         self._ended = threading.Event()
         self._tables: Tables | None = None
+        self._opened_file: os.stat_result | None = None
         opened: Future[None] = Future()
         self._thread = threading.Thread(
             target=self._serve, args=(opened,), name=f"{holding.name}-store", daemon=True
@@ -220,18 +222,41 @@ class Database:
         # this is no reason not to show the chats.
         with contextlib.suppress(sqlite3.OperationalError):
             tables.execute("pragma wal_checkpoint(truncate)").fetchall()
+        if self.path is not None:
+            self._opened_file = os.stat(self.path)
 
     def _in_transaction(self, fn: Callable[[Tables], T]) -> T:
         tables = self._tables
         assert tables is not None
         # `immediate` waits for another process here, where nothing has been read yet.
         tables.execute("begin" if self._is_reader else "begin immediate")
+        num_changes = tables.conn.total_changes
         try:
             value = fn(tables)
+            if tables.conn.total_changes != num_changes:
+                self._check_file()
             tables.execute("commit")
         finally:
             tables.rollback()
         return value
+
+    def _check_file(self) -> None:
+        """SQLite writes on into a file that was deleted, and all of it would be lost at the end.
+
+        What it holds can still be read. Raises HistoryError.
+        """
+        if self.path is None or self._opened_file is None:
+            return
+        try:
+            is_same = os.path.samestat(os.stat(self.path), self._opened_file)
+        except (FileNotFoundError, NotADirectoryError):
+            is_same = False
+        if not is_same:
+            raise HistoryError(
+                f"{self._name} was deleted, moved or replaced while Inglenook used it, and nothing"
+                " more can be stored in it: put it back, or copy what you still need from here,"
+                " quit Inglenook and start it again."
+            )
 
     def _erase(self, ids: Sequence[str], fn: Callable[[Tables], T]) -> T:
         def delete_and_merge(tables: Tables) -> T:

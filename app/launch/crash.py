@@ -33,6 +33,10 @@ WORDS = {
     "SIGKILL": "something outside of it that ended it (SIGKILL)",
 }
 
+FILE_CHANGED = (
+    "a fault in memory (SIGBUS), as comes about where the model's file is changed or cut off while"
+    " it is used,"
+)
 KILLED_FOR_MEMORY = "being ended by the system (SIGKILL), probably because memory ran out"
 
 GPU = re.compile(
@@ -175,6 +179,8 @@ def _cause(name: str, end: End, suspect: Suspect) -> str:
         how = KILLED_FOR_MEMORY
     elif suspect is Suspect.MEMORY:
         how = f"too little memory{f' ({name})' if name else ''}"
+    elif name == "SIGBUS" and end.doing.model:
+        how = FILE_CHANGED
     elif not name:
         how = _orderly(end)
     return f"Inglenook was stopped by {how}{_at(end.doing)}"

@@ -40,12 +40,14 @@ FAREWELL_S = 1.0
 WAKE_S = 0.5
 """Windows hands over a signal only to a thread that is awake."""
 STARTER = "starter"
+TWICE = "It happened twice"
+TWO_CAUSES = "It is the second crash within ten minutes, and the first had another cause"
 STOPPED_IN_SAFE_MODE = (
-    "It happened twice, and in safe mode: choose another model or send the report to who can help,"
+    "{twice}, and in safe mode: choose another model or send the report to who can help,"
     " and try again."
 )
 STOPPED_TWICE = (
-    "It happened twice, so it is not started again by itself: start it in safe mode, which"
+    "{twice}, so it is not started again by itself: start it in safe mode, which"
     " {safe}, or try again."
 )
 SAFE_WORDS = "uses little memory and no extras"
@@ -117,7 +119,7 @@ class Launcher:
         if self._status.problem is None:
             self._start(self._now)
         else:
-            self._say(self._status.problem.sentence)
+            self._say_problem(self._status.problem.sentence)
         while not self._is_over():
             match self._next_event():
                 case None:
@@ -169,11 +171,12 @@ class Launcher:
             if program.is_for_card:
                 self._leave_card(f"its Python cannot be started: {reason}")
                 return
-            self._tell(
+            sentence = (
                 f"Inglenook could not be started ({reason}): make room on the disk and in memory,"
-                " and try again.",
-                (Wish.RESTART, Wish.LOGS, Wish.QUIT),
+                " and try again."
             )
+            self._tell(sentence, (Wish.RESTART, Wish.LOGS, Wish.QUIT))
+            self._say_problem(sentence)
 
     def _hear(self, said: Said) -> None:
         match said:
@@ -242,14 +245,14 @@ class Launcher:
                 self._status = replace(self._status, is_over=True)
             case Tell(sentence):
                 self._tell(sentence, (Wish.RESTART, Wish.LOGS, Wish.QUIT))
-                self._say(sentence)
+                self._say_problem(sentence)
             case StartAgain(crash):
                 self._keep(crash)
                 self._say(crash.sentence)
                 self._start(replace(self._now, crash=crash.sentence))
-            case Offer(crash):
+            case Offer(crash, is_same):
                 self._keep(crash)
-                self._offer(crash)
+                self._offer(crash, TWICE if is_same else TWO_CAUSES)
 
     def _leave_card(self, cause: str) -> None:
         """Start the app without what is installed for the card, until it is asked for again."""
@@ -257,17 +260,17 @@ class Launcher:
         self._say(sentence)
         self._start(replace(self._now, crash="", card_failure=sentence))
 
-    def _offer(self, crash: Crash) -> None:
+    def _offer(self, crash: Crash, twice: str) -> None:
         """Ask how it goes on after several crashes."""
         if self._now.is_safe:
-            sentence = f"{crash.sentence} {STOPPED_IN_SAFE_MODE}"
+            sentence = f"{crash.sentence} {STOPPED_IN_SAFE_MODE.format(twice=twice)}"
             offers = [Wish.RESTART, Wish.LOGS, Wish.QUIT]
         else:
             safe = SAFE_STARTER_WORDS if self._safe_model() else SAFE_WORDS
-            sentence = f"{crash.sentence} {STOPPED_TWICE.format(safe=safe)}"
+            sentence = f"{crash.sentence} {STOPPED_TWICE.format(twice=twice, safe=safe)}"
             offers = [Wish.SAFE, Wish.RESTART, Wish.LOGS, Wish.QUIT]
         self._tell(sentence, offers, crash)
-        self._say(sentence)
+        self._say_problem(sentence)
 
     def _keep(self, crash: Crash) -> None:
         self._crash = crash
@@ -286,6 +289,12 @@ class Launcher:
         shown = [*offers[:-1], "report", offers[-1]]
         problem = Problem(sentence=sentence, offers=tuple(map(str, shown)), detail=detail)
         self._status = Status(problem=problem)
+
+    def _say_problem(self, sentence: str) -> None:
+        """To the terminal; and where the page with the ways out of it is, if none shows it."""
+        self._say(sentence)
+        if not self._options.opens_window:
+            self._say(f"Try again or quit at {self.address.url}, or quit here with Ctrl-C.")
 
     def _has_home(self) -> bool:
         """Whether the home is ours: perhaps only now, or again, where somebody deleted it."""
@@ -306,7 +315,7 @@ class Launcher:
             lock.announce(self.address)
         except HomeError as error:
             self._tell(str(error), (Wish.RESTART, Wish.QUIT))
-            self._say(str(error))
+            self._say_problem(str(error))
             return False
         return True
 

@@ -39,9 +39,10 @@ class StartAgain:
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """It crashes again and again."""
+    """It crashes again and again; `is_same`: each time by the same cause."""
 
     crash: Crash
+    is_same: bool = True
 
 
 class Watchdog:
@@ -49,7 +50,7 @@ class Watchdog:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._crashes: list[float] = []
+        self._crashes: list[tuple[float, str]] = []
 
     def judge(self, end: End, when: str = "") -> Close | Tell | StartAgain | Offer:
         if end.failed:
@@ -57,9 +58,12 @@ class Watchdog:
         if was_wanted(end):
             return Close()
         now = self._clock()
-        self._crashes = [each for each in self._crashes if now - each < WINDOW_S] + [now]
         crash = crash_of(end, when)
-        return Offer(crash) if len(self._crashes) >= MOST_CRASHES else StartAgain(crash)
+        recent = [each for each in self._crashes if now - each[0] < WINDOW_S]
+        self._crashes = [*recent, (now, crash.cause)]
+        if len(self._crashes) < MOST_CRASHES:
+            return StartAgain(crash)
+        return Offer(crash, is_same=len({cause for _, cause in self._crashes}) == 1)
 
     def forgive(self) -> None:
         """Somebody decided to try again, and knows what happened."""

@@ -15,7 +15,7 @@ from app.machine.gpu import Gpu, look_at_gpus, why_not_used
 from app.machine.home import Home
 from app.machine.plan import about_gpus
 from app.machine.processor import REBUILD, Processor, how_the_library_ends, look_at_processor
-from app.machine.rates import Rates, kept, known_rates, memory_bandwidth
+from app.machine.rates import Rates, kept, known_rates, measure_rates, memory_bandwidth
 from app.machine.storage import DiskFacts, look_at_disk, look_at_memory
 from app.models.local import ModelFacts, model_facts
 from engine.cores import physical_cores, usable_cores
@@ -26,6 +26,7 @@ MIN_FREE_DISK = 2_000_000_000
 SLOW_LOADING_S = 60.0
 LEAST_CONTEXT = 256
 ABOVE = "see the line above"
+LOOK_AT_FOLDERS = "see the line on the folders"
 
 
 class Examination:
@@ -51,6 +52,7 @@ class Examination:
             ("processor", self.look_at_processor),
             ("graphics", self.graphics),
             ("rates", self.measure_rates),
+            ("folders", self.folders),
             ("home", self.home),
             ("history", self.history),
             # Before anything loads a model, which uses the cache from then on.
@@ -73,6 +75,9 @@ class Examination:
         except InglenookError as error:
             what, _, remedy = str(error).rpartition(": ")
             return Check(name, False, what or str(error), remedy if what else "")
+        except OSError as error:
+            place = f" ({error.filename})" if error.filename else ""
+            return Check(name, False, f"{error.strerror or error}{place}", LOOK_AT_FOLDERS)
 
     async def machine(self) -> str:
         total = bytes_in_words(psutil.virtual_memory().total)
@@ -106,6 +111,8 @@ class Examination:
         try:
             self.rates = rates = await asyncio.to_thread(known_rates, paths, again=self._is_again)
         except OSError as error:
+            self.rates = rates = await asyncio.to_thread(measure_rates)
+            self.memory_bandwidth = rates.read_bytes_per_s
             raise Failed(
                 f"what was measured cannot be kept in {paths.cache} ({error.strerror})",
                 "make this folder writable, or make room on its disk",
@@ -119,6 +126,11 @@ class Examination:
             f"{counted(rates.num_threads, 'thread')} read {bytes_in_words(self.memory_bandwidth)}/s"
             f" and do {rates.multiply_adds_per_s / 1e9:,.0f} billion multiply-adds/s{meanwhile}"
         )
+
+    async def folders(self) -> str:
+        """Raises HomeError."""
+        await asyncio.to_thread(self._home.paths.create)
+        return "all of them are there, and can be written"
 
     async def home(self) -> str:
         folder = self._home.paths.data

@@ -1,7 +1,7 @@
 """The one model that is loaded: when it comes, with what, and when it goes.
 
     nothing --get()--> loading --> held --replace(), free_after()--> freed --get()--> loading ...
-                          `--> failed, until replace()
+                          `--> failed --get()--> loading ...
 
 A model is freed before the next one is loaded, since the memory of two would not fit.
 """
@@ -54,10 +54,15 @@ class ModelHolder:
         return self._loading is not None
 
     @property
+    def _has_failed(self) -> bool:
+        loading = self._loading
+        return loading is not None and loading.done() and loading.exception() is not None
+
+    @property
     def model(self) -> ChatModel | None:
         """The model, if loading has ended well."""
         loading = self._loading
-        if loading is None or not loading.done() or loading.exception() is not None:
+        if loading is None or not loading.done() or self._has_failed:
             return None
         return loading.result()
 
@@ -65,7 +70,7 @@ class ModelHolder:
     def error(self) -> str:
         """Why there is no model, once loading has failed; otherwise empty."""
         loading = self._loading
-        if loading is None or not loading.done() or loading.exception() is None:
+        if loading is None or not self._has_failed:
             return ""
         return str(loading.exception())
 
@@ -88,10 +93,11 @@ class ModelHolder:
         asyncio.ensure_future(self.get()).add_done_callback(_note_failure)
 
     async def get(self) -> ChatModel:
-        """The model, loaded at the first call, or at the first after it was freed. Raises the
-        sentence that says why it cannot be."""
+        """The model, loaded at the first call, or at the first after it was freed or could not be
+        loaded. Raises the sentence that says why it cannot be."""
         self._used_at = monotonic()
-        if self._loading is None:
+        # What was wrong may have been put right since: a file that is back, memory that is free.
+        if self._loading is None or self._has_failed:
             self._loading = asyncio.ensure_future(self._load())
         return await asyncio.shield(self._loading)
 

@@ -3,6 +3,7 @@
 import asyncio
 import shutil
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -27,7 +28,8 @@ from app.paths import Paths
 from app.settings import Settings
 from engine.backends.llama_cpp.adapter_file import check_adapter_file, is_adapter_file
 from engine.backends.llama_cpp.chat_file import check_chat_file
-from engine.backends.llama_cpp.split_file import parts_of
+from engine.backends.llama_cpp.own_part import give_name, own_part, sweep_parts
+from engine.backends.llama_cpp.split_file import model_name, parts_of
 from engine.config import EngineConfig
 from engine.errors import HomeError, InglenookError, InvalidParams, ModelNotFound, UsageError
 
@@ -206,6 +208,22 @@ class ModelLibrary:
             f"There is no model {name!r} here: `inglenook models list` names those that are."
         )
 
+    def find_one(self, name: str) -> LocalModel:
+        """As `find`, for what cannot be undone. Raises UsageError where several have this name:
+        which of them has it changes as they come and go."""
+        model = self.find(name)
+        if Path(name).expanduser().is_absolute():
+            return model
+        listed = list_models(self._paths, self._settings())
+        alike = [each for each in listed if model_name(each.path) == model_name(model.path)]
+        if len(alike) > 1:
+            places = ", ".join(str(each.path) for each in alike)
+            raise UsageError(
+                f"{len(alike)} models are called {model_name(model.path)!r}: name the one you mean"
+                f" by its path ({places})."
+            )
+        return model
+
     def take(self, name: str) -> LocalModel:
         """As `find`; a file that is only given by its path is added. Raises the ModelError that
         says why it cannot be used."""
@@ -298,14 +316,20 @@ class ModelLibrary:
         if any(target.exists() for target in targets):
             raise UsageError(f"{path.name} is in the models folder already: remove it first.")
         check_room(folder, sum(source.stat().st_size for source in sources))
+        named: list[Path] = []
         try:
             for source, target in zip(reversed(sources), reversed(targets), strict=True):
-                part = target.with_name(f"{target.name}.part")
-                shutil.copyfile(source, part)
-                part.replace(target)
-        except OSError as error:
-            for target in targets:
-                target.with_name(f"{target.name}.part").unlink(missing_ok=True)
+                sweep_parts(target)
+                shutil.copyfile(source, own_part(target))
+                # A file that has got the name meanwhile keeps it.
+                give_name(own_part(target), target)
+                named.append(target)
+        except BaseException as error:
+            for left in (*map(own_part, targets), *named):
+                with suppress(OSError):
+                    left.unlink(missing_ok=True)
+            if not isinstance(error, OSError):
+                raise
             raise HomeError(
                 f"{path.name} could not be copied ({error.strerror}): make room on the disk, or"
                 " leave --copy out."

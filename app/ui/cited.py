@@ -6,13 +6,13 @@ from html import escape
 
 from app.chat.message import Message
 from app.documents.citation import Citation, Span, Verdict
-from app.documents.cleaning import visible
 from app.documents.grounds import Grounds, marked
 from app.documents.quotation import Quotation
 from app.ui.documents import page_words
 from app.ui.fences import parts
 from app.ui.markdown import SPAN, show_answer
 from app.ui.verbatim import show_verbatim
+from app.visible import visible
 
 PASSAGE = "#passage-"
 """Before the id of an answer, the number of a quotation and that of a citation, from 1, or 0."""

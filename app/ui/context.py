@@ -124,13 +124,3 @@ def _offer(larger: int | None, memory: Memory | None) -> str:
         return f"Larger context: {larger:,} tokens"
     more = memory.bytes_of(larger) - memory.context_bytes
     return f"Larger context: {larger:,} tokens ({bytes_in_words(more)} more memory)"
-
-
-def too_large(context_tokens: int | None, trained_context: int) -> str:
-    """What a context beyond the model's own is good for, as a sentence; empty for others."""
-    if context_tokens is None or context_tokens <= trained_context:
-        return ""
-    return (
-        f"This model was made for {trained_context:,} tokens, and no chat uses more than that: the"
-        " rest only holds other chats beside it."
-    )

@@ -5,7 +5,6 @@ from pathlib import PurePath
 from typing import Any
 
 from app.amounts import counted, duration
-from app.documents.cleaning import visible
 from app.documents.document import FileState, PageFlag
 from app.documents.intake import AtWork
 from app.documents.overview import Backlog, Cost, Counts, Overview
@@ -14,6 +13,7 @@ from app.documents.quotation import Quotation
 from app.documents.rows import LibraryFile, Root, stored
 from app.documents.scan import is_under
 from app.documents.search import Found, Hit
+from app.visible import visible
 
 STATES = {
     FileState.INDEXED: "read",
@@ -49,10 +49,14 @@ def name_of(path: str) -> str:
     return visible(PurePath(path).name or path)
 
 
+def _words(state: FileState, num: int) -> str:
+    return OF_ONE.get(state, STATES[state]) if num == 1 else STATES[state]
+
+
 def counts_in_words(counts: Counts) -> list[dict[str, Any]]:
     return [
-        {"state": state.value, "words": words, "num": counts[state]}
-        for state, words in STATES.items()
+        {"state": state.value, "words": _words(state, counts[state]), "num": counts[state]}
+        for state in STATES
         if counts.get(state)
     ]
 
@@ -129,7 +133,7 @@ def file_row(
         "name": name_of(file.path),
         "where": visible(str(PurePath(file.path).parent)),
         "state": file.state.value,
-        "words": OF_ONE.get(file.state, STATES[file.state]),
+        "words": _words(file.state, 1),
         "is_sound": file.state is FileState.INDEXED,
         "needs_password": file.state is FileState.NEEDS_PASSWORD,
         "pages": pages,

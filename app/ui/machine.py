@@ -7,9 +7,9 @@ from typing import Any
 import gradio as gr
 
 from app.amounts import bytes_in_words
+from app.models.beyond import too_large
 from app.settings import Settings, check_rest
 from app.ui.boundary import told
-from app.ui.context import too_large
 from app.ui.costs import costs, usage
 from app.ui.room import Services
 from app.ui.verbatim import show_verbatim

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from app.amounts import bytes_in_words, duration
+from app.models.beyond import too_large
 from app.models.catalog import CatalogModel
 from app.models.connections import Connection
 from app.models.fit import ASKED_TOKENS, Fit, Verdict, size_verdict
@@ -15,7 +16,6 @@ from app.models.quantizations import explained
 from app.models.way import Download, DownloadState
 from app.settings import ADAPTERS, Settings
 from app.ui.adapters import adapter_row, choices
-from app.ui.context import too_large
 from engine.adapter import Adapter
 
 CLASSES = {Verdict.FITS: "fits", Verdict.TIGHT: "tight", Verdict.NOT: "not"}

@@ -84,12 +84,15 @@ def live_rows(answer: Answer) -> list[Row]:
     message = answer.message
     if message.state is not MessageState.STREAMING:
         return _rows_of(message)
+    note = f'<p class="note">{show_verbatim(message.notice)}</p>' if message.notice else ""
     if message.content:
         thoughts = [_thoughts(message, "done")] if message.thinking else []
         text = show_answer(message.content) if message.made_in is None else forming(message)
-        return [*thoughts, _row("assistant", text)]
+        # What stands in the note must not become part of an unfinished table or list.
+        body = closed(text) if note and message.made_in is None else text
+        return [*thoughts, _row("assistant", f"{body}\n\n{note}" if note else text)]
     if message.thinking:
-        return [_thoughts(message, "pending")]
+        return [_thoughts(message, "pending"), *([_row("assistant", note)] if note else [])]
     return [_row("assistant", f'<span class="waiting">{waiting_for(answer)}</span>')]
 
 

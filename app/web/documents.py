@@ -17,7 +17,6 @@ from starlette.requests import ClientDisconnect
 
 from app.amounts import counted
 from app.documents.citation import Span
-from app.documents.cleaning import visible
 from app.documents.document import FileState, Unreadable
 from app.documents.library import Library
 from app.documents.overview import Wanted, backlog, cost_of, counts_by_root, overview
@@ -26,6 +25,7 @@ from app.documents.quotation import Quotation
 from app.documents.rows import path_from, stored
 from app.ui import documents as words
 from app.ui.room import Services
+from app.visible import visible
 from engine.errors import InglenookError, NotFound, UsageError
 
 Action = Callable[[dict[str, Any]], Awaitable[Any]]

@@ -35,12 +35,16 @@ def router(
     async def quit_app(anyway: bool = False) -> Response:
         """Refused while something is written, unless that is known."""
         activity = services.activity()
-        num_writing = max(activity["jobs"], activity["running"] + activity["waiting"])
-        if num_writing and not anyway:
-            answers = counted(num_writing, "answer")
-            verb = "is" if num_writing == 1 else "are"
-            sentence = f"{answers} {verb} being written. What is written so far will be kept."
-            return JSONResponse({"writing": sentence}, BUSY)
+        num_starting = services.jobs.num_starting
+        num_writing = max(
+            activity["jobs"] - num_starting, activity["running"] + activity["waiting"]
+        )
+        sentences = [
+            _written(num_writing) if num_writing else "",
+            _not_stored(num_starting) if num_starting else "",
+        ]
+        if any(sentences) and not anyway:
+            return JSONResponse({"writing": " ".join(filter(None, sentences))}, BUSY)
         if link is None:
             end()
         else:
@@ -74,3 +78,13 @@ def router(
         return JSONResponse({"wish": Wish.SHOW.value})
 
     return routes
+
+
+def _written(number: int) -> str:
+    verb = "is" if number == 1 else "are"
+    return f"{counted(number, 'answer')} {verb} being written. What is written so far will be kept."
+
+
+def _not_stored(number: int) -> str:
+    it = "waits for the model, and is" if number == 1 else "wait for the model, and are"
+    return f"{counted(number, 'message')} {it} not stored yet."

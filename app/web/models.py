@@ -5,10 +5,13 @@ another machine is taken only with the page's own Origin.
 """
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse, PlainTextResponse
@@ -21,6 +24,10 @@ from app.ui import models as words
 from app.ui.adapters import chosen
 from app.ui.room import Services
 from engine.errors import InglenookError, ModelNotFound, UsageError
+
+LONGEST_TEXT = 4096
+_HALVES = re.compile("[\ud800-\udfff]")
+"""Of pairs: no file's name can be written with one."""
 
 Action = Callable[[dict[str, Any]], Awaitable[Any]]
 NOT_THE_PAGE = "Only the app's own page may do this."
@@ -145,8 +152,8 @@ class ModelDesk:
         return words.downloads(self._services.library)
 
     async def add(self, given: dict[str, Any]) -> dict[str, Any]:
-        """A path on this machine; the file stays where it is."""
-        path = Path(_text(given, "path").strip().strip('"'))
+        """A path on this machine, or its address; the file stays where it is."""
+        path = _path(_text(given, "path").strip().strip('"'))
         await asyncio.to_thread(self._services.library.add, path)
         return await self.here()
 
@@ -174,7 +181,10 @@ class ModelDesk:
         model = library.find(_text(given, "name"))
         question = library.check_removal(model)
         if given.get("is_sure") is not True:
-            return {"question": question}
+            return {"question": question, "path": str(model.path)}
+        if given.get("path", str(model.path)) != str(model.path):
+            # A name passes on to the next of its kind where a file is gone.
+            raise UsageError(f"{model.name} is another model by now: look at the list again.")
         await self._services.remove_model(model)
         return await self.here()
 
@@ -210,10 +220,29 @@ async def _answered(asked: Awaitable[Any]) -> Response:
     except InglenookError as error:
         # No failure of the app: a browser would write one into its console.
         return JSONResponse({"refused": str(error)})
+    except OSError as error:
+        # Such as a name that is longer than any of this disk.
+        sentence = f"This could not be done: {error.strerror or error}."
+        return JSONResponse({"refused": sentence})
 
 
 def _text(given: dict[str, Any], name: str) -> str:
     value = given.get(name)
     if not isinstance(value, str) or not value.strip():
         raise UsageError("There is nothing to do it with: give a name, a text or a path.")
+    if len(value) > LONGEST_TEXT or "\0" in value or _HALVES.search(value):
+        raise UsageError(
+            "This is no name and no path: it has characters that none has, or is longer than"
+            f" {LONGEST_TEXT:,} characters."
+        )
     return value
+
+
+def _path(text: str) -> Path:
+    """Where a file lies, also by its address as browsers and file managers give it."""
+    if not text.lower().startswith("file:"):
+        return Path(text)
+    address = urlsplit(text)
+    if address.netloc not in ("", "localhost"):
+        raise UsageError(f"This file is on another machine ({address.netloc}): copy it here first.")
+    return Path(url2pathname(address.path))

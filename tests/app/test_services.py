@@ -58,6 +58,21 @@ async def test_a_model_that_vanished_leaves_the_history_readable(paths: Paths) -
     await services.close()
 
 
+async def test_a_model_that_is_back_answers_the_next_message(paths: Paths, home: Path) -> None:
+    file = home / "model.gguf"
+    save_settings(paths.settings, Settings(model=str(file)))
+    services = Services(paths)
+    services.start()
+    await until(lambda: services.model_error)
+    write_tiny_model(file)
+    conversation = await services.conversations.create()
+    job = await services.jobs.send(conversation.conversation_id, "Hello")
+    job.stop()
+    await job.finished()
+    assert (services.model_error, services.model_name) == ("", "model")
+    await services.close()
+
+
 async def test_the_users_files_are_followed_from_the_start_once_there_are_some(
     paths: Paths, home: Path
 ) -> None:

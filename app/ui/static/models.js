@@ -116,13 +116,13 @@
   };
   const askRemoval = async (model, row) => {
     say("");
-    const asked = await ask("/remove", { name: model.name });
+    const asked = await ask("/remove", { name: model.path });
     if (!asked) return;
     row.querySelector(".question")?.remove();
     const question = made("p", { className: "question" }, asked.question);
     question.setAttribute("role", "alert");
     const yes = button("Yes, remove", `Yes, remove ${model.name}`, async () => {
-      const next = await ask("/remove", { name: model.name, is_sure: true });
+      const next = await ask("/remove", { name: model.path, path: asked.path, is_sure: true });
       if (next) showHere(next);
     });
     question.append(yes, button("No", "Do not remove it", () => question.remove()));

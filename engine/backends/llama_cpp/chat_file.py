@@ -17,7 +17,7 @@ MOST_CONTEXT_TOKENS = 2**31 - 1
 # Files that belong to a chat model, and what they are.
 _COMPANIONS = {
     "adapter": "a LoRA adapter, which changes a model and is none by itself",
-    "mmproj": "a projector for pictures, which belongs to a model and is none by itself",
+    "mmproj": "a projector for pictures or sounds, which belongs to a model and is none by itself",
     "imatrix": "a table for making models smaller, and no model",
     "controlvector": "a control vector, which changes a model and is none by itself",
 }
@@ -46,6 +46,11 @@ def check_chat_file(path: Path) -> list[GGUFHeader]:
     _check_parts(path)
     headers = [whole_header(part) for part in parts_of(path)]
     _check_kind(path, headers[0])
+    if not any(header.tensors for header in headers):
+        raise ModelUnsupported(
+            f"{path.name} has a vocabulary and no weights in it: choose a model for text"
+            " generation."
+        )
     _check_context(path, headers[0])
     return headers
 

@@ -145,7 +145,10 @@ class GGUFHeader:
 
     @property
     def needed_bytes(self) -> int:
-        """How long the file must be for all tensors whose size is known."""
+        """How long the file must be for all tensors whose size is known; 0 without any."""
+        if not self.tensors:
+            # No place for the first of them has to be there.
+            return 0
         ends = [each.offset + (each.num_bytes or 0) for each in self.tensors]
         return self.data_start + max(ends, default=0)
 

@@ -230,6 +230,22 @@ async def test_a_full_disk_loses_no_partial_answer(room: Room) -> None:
     assert (answer.content, answer.notice) == ("one two three", "")
 
 
+async def test_a_partial_answer_that_is_not_stored_says_so_while_it_is_written(room: Room) -> None:
+    conversation_id, writing, task = await begin(room)
+    stream = await room.stream()
+    room.database.num_failures = 1_000_000
+    stream.write("Half of it")
+    await until(lambda: "not stored yet" in writing.answer.message.notice)
+    assert writing.answer.message.state is MessageState.STREAMING
+    assert "no room left" in writing.answer.message.notice
+    room.database.num_failures = 0
+    stream.write(" and more")
+    await until(lambda: writing.answer.message.notice == "")
+    stream.end()
+    await task
+    assert (await room.stored(conversation_id))[-1].notice == ""
+
+
 async def test_a_finished_answer_is_stored_as_soon_as_there_is_room(room: Room) -> None:
     conversation_id, writing, task = await begin(room)
     stream = await room.stream()

@@ -1,5 +1,6 @@
 """`doctor`: looks at everything, says it, and stops at no fault."""
 
+import errno
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +15,7 @@ from app.machine import examination
 from app.machine.rates import Kept, keep
 from app.machine.storage import MemoryFacts
 from app.models.local import model_facts
+from app.paths import Paths
 from app.services import Services
 from engine.adapter import Adapter
 from engine.backends.llama_cpp import matrix_product
@@ -26,11 +28,11 @@ from tests.app.commands.console import Recorder
 from tests.engine.backends.llama_cpp.tiny_adapter import write_tiny_adapter
 from tests.engine.kv.stored import NAMESPACE, key_of, num_bytes_in, write
 from tests.fakes_machine import RATES
-from tests.fakes_model import FakeModelServices
+from tests.fakes_model import FakeEngine, FakeModelServices
 
 NAMES = [
-    *("machine", "processor", "graphics", "rates", "home", "history", "cache"),
-    *("model", "disk", "memory", "answer"),
+    *("machine", "processor", "graphics", "rates", "folders", "home", "history"),
+    *("cache", "model", "disk", "memory", "answer"),
 ]
 
 
@@ -73,6 +75,42 @@ async def test_a_missing_model_has_a_remedy(services: FakeModelServices) -> None
     assert model["remedy"] == "choose another model file or bring it again."
     assert not check(result, "memory")["ok"] and not check(result, "answer")["ok"]
     assert check(result, "history")["ok"]
+
+
+async def test_a_home_that_cannot_be_made_is_a_failed_check_beside_the_others(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (home / "place").write_text("a file")
+    monkeypatch.setattr(examination, "measure_rates", lambda: RATES)
+
+    def not_kept(paths: object, again: bool) -> object:
+        raise NotADirectoryError(errno.ENOTDIR, "Not a directory", str(home / "place"))
+
+    monkeypatch.setattr(examination, "known_rates", not_kept)
+    paths = Paths.from_environment({"INGLENOOK_HOME": str(home / "place")})
+    services = FakeModelServices(paths, FakeEngine(script="Good day"), makes_folders=False)
+    result = (await examine(services, json=True)).json()
+    await services.close()
+    assert [each["name"] for each in result["checks"]] == NAMES
+    folders = check(result, "folders")
+    assert (folders["ok"], folders["remedy"]) == (
+        False,
+        "make it writable or choose another place with INGLENOOK_HOME.",
+    )
+    assert "cannot be made" in folders["message"]
+    failed = [each["name"] for each in result["checks"] if not each["ok"]]
+    assert {"rates", "folders", "home", "history"} <= set(failed)
+    assert check(result, "answer")["ok"] and check(result, "model")["ok"]
+
+
+async def test_a_picture_without_a_place_is_refused_before_anything_is_measured(
+    services: FakeModelServices, home: Path
+) -> None:
+    console = Recorder()
+    for file, words in ((home / "no" / "x.svg", "there is no folder"), (home, "it is a folder")):
+        with pytest.raises(UsageError, match=words):
+            await carry_out(services, Options(command="doctor", file=str(file)), console)
+    assert console.out == "" and services.machine.findings is None
 
 
 async def test_a_damaged_history_has_a_remedy(services: FakeModelServices) -> None:

@@ -106,9 +106,56 @@ async def test_a_file_is_added_used_and_forgotten(services: FakeModelServices, h
     with pytest.raises(UsageError, match="Nothing was done: say so with --yes"):
         await models(services, "remove", text="mine")
     assert (await models(services, "remove", text="mine", yes=True, json=True)).json() == {
-        "removed": "mine"
+        "removed": "mine",
+        "path": str(path),
     }
     assert path.exists()
+
+
+async def test_a_name_that_controls_the_terminal_is_shown_without_that(
+    services: FakeModelServices,
+) -> None:
+    name = "red\x1b[31m\nline"
+    file = write_tiny_model(services.paths.models / f"{name}.gguf")
+    for told in (
+        await models(services, "list"),
+        await models(services, "info", text=name),
+        await models(services, "add", file=str(file)),
+    ):
+        assert "red\ufffd[31m\ufffdline" in told.out
+        assert "\x1b" not in told.out and "\nline" not in told.out
+
+
+async def test_a_context_beyond_what_a_model_was_made_for_is_said(
+    services: FakeModelServices,
+) -> None:
+    path = write_tiny_model(services.paths.models / "tiny.gguf")
+    for tokens, is_said in ((256, False), (65_536, True)):
+        own = {str(path): {"context_tokens": tokens}}
+        services.save_settings(Settings(by_model=own))
+        for told in (
+            await models(services, "info", text="tiny"),
+            await models(services, "use", text="tiny"),
+        ):
+            assert ("and no chat uses more than that" in " ".join(told.notes)) == is_said
+
+
+async def test_a_name_that_two_models_have_removes_neither(
+    services: FakeModelServices, home: Path
+) -> None:
+    own = write_tiny_model(services.paths.models / "extra.gguf")
+    (home / "elsewhere").mkdir()
+    added = write_tiny_model(home / "elsewhere" / "extra.gguf")
+    await models(services, "add", file=str(added))
+    for name in ("extra", "extra (2)", "extra.gguf"):
+        with pytest.raises(UsageError, match="2 models are called 'extra'") as raised:
+            await models(services, "remove", text=name, yes=True)
+        assert str(own) in str(raised.value) and str(added) in str(raised.value)
+    told = await models(services, "remove", text=str(added), yes=True)
+    assert told.out == f"extra (2) is removed ({added}).\n"
+    with pytest.raises(ModelNotFound):
+        await models(services, "remove", text=str(added), yes=True)
+    assert own.exists() and services.library.shelf.added() == []
 
 
 async def test_what_cannot_be_used_is_not_chosen(services: FakeModelServices) -> None:

@@ -5,7 +5,8 @@ import unicodedata
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.documents.cleaning import clean, one_line, visible
+from app.documents.cleaning import clean, one_line
+from app.visible import visible
 
 
 @given(st.text())

@@ -2,6 +2,11 @@
 
 import argparse
 import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
 import xml.etree.ElementTree as ET
 from pathlib import Path
 from typing import Any
@@ -12,8 +17,16 @@ from app.eval import quant
 from engine.backends.llama_cpp.quantize import quantize
 from engine.errors import UsageError
 from tests.engine.backends.llama_cpp.tiny_model import write_tiny_model
+from tests.fakes_machine import RATES
 
+ROOT = Path(__file__).parents[3]
 SMALL = ("--window", "64", "--windows", "2", "--threads", "1")
+
+
+@pytest.fixture(autouse=True)
+def rates(monkeypatch: pytest.MonkeyPatch) -> None:
+    """How fast the machine is does not matter here."""
+    monkeypatch.setattr(quant, "measure_rates", lambda: RATES)
 
 
 @pytest.fixture
@@ -61,6 +74,57 @@ def test_nothing_is_left_and_a_picture_is_drawn(tiny: Path, tmp_path: Path) -> N
     )  # fmt: skip
     assert list(folder.iterdir()) == []
     assert ET.parse(picture).getroot().tag.endswith("svg")
+
+
+def test_what_will_be_made_is_said_before(
+    tiny: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    evaluated(tiny, "--types", "Q8_0,F32", "--kv-types", "q8_0", "--folder", str(tmp_path))
+    first = capsys.readouterr().err.splitlines()[0]
+    assert first.startswith(f"Of tiny 1 file (Q8_0) will be made in {tmp_path}, with up to ")
+    assert "Up to 128 tokens are read 3 times: about 0 s where nothing else is at work." in first
+
+
+def test_a_disk_without_room_is_refused_before_anything_is_made(
+    tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "work"
+    folder.mkdir()
+    usage = shutil.disk_usage(folder)
+    monkeypatch.setattr("shutil.disk_usage", lambda place: usage._replace(free=1_000_000))
+    with pytest.raises(UsageError, match=r"1 MB are free where .* with --folder"):
+        evaluated(tiny, "--folder", str(folder))
+    with pytest.raises(UsageError, match="choose another --folder"):
+        monkeypatch.undo()
+        evaluated(tiny, "--folder", str(tmp_path / "nowhere"))
+    assert list(folder.iterdir()) == []
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has other signals")
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGINT"])
+def test_a_signal_leaves_nothing_behind(tiny: Path, tmp_path: Path, name: str) -> None:
+    folder = tmp_path / "work"
+    folder.mkdir()
+    command = [sys.executable, "-m", "app.cli", "eval", "quant", "--model", str(tiny)]
+    command += ["--folder", str(folder), "--window", "1024", "--windows", "1000", "--types", "Q8_0"]
+    text = tmp_path / "text.txt"
+    text.write_text("abcde" * 400_000)
+    child = subprocess.Popen(
+        [*command, "--text", str(text)],
+        cwd=ROOT,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        # Whoever runs the tests in the background has the interrupt switched off.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )
+    assert child.stderr is not None
+    while b"reading with" not in (line := child.stderr.readline()):
+        assert line, "it ended by itself"
+    assert list(folder.iterdir())
+    child.send_signal(getattr(signal, name))
+    assert child.wait(60) in (130, 143)
+    child.stderr.close()
+    assert list(folder.iterdir()) == []
 
 
 def test_a_text_of_ones_own_is_read(tiny: Path, tmp_path: Path) -> None:

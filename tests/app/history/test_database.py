@@ -1,5 +1,6 @@
 import asyncio
 import os
+import shutil
 import sqlite3
 import stat
 import subprocess
@@ -236,6 +237,39 @@ def test_a_file_in_the_place_of_the_folder_is_reported(tmp_path: Path) -> None:
     (tmp_path / "data").write_text("a file")
     with pytest.raises(HistoryError, match="cannot be opened"):
         Database(tmp_path / "data" / "history.sqlite3")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows deletes no file that is open")
+def test_nothing_is_written_into_a_history_that_was_deleted_or_moved(
+    path: Path, database: Database
+) -> None:
+    database.run_sync(insert("kept"))
+    away = path.with_name("away.sqlite3")
+    path.rename(away)
+    with pytest.raises(HistoryError, match="deleted, moved or replaced") as raised:
+        database.run_sync(insert("lost"))
+    assert str(path) in str(raised.value)
+    path.touch()
+    with pytest.raises(HistoryError, match="deleted, moved or replaced"):
+        database.run_sync(insert("lost"))
+    # What is there can be read, and copied.
+    assert database.run_sync(ids) == {"kept"}
+    away.replace(path)
+    database.run_sync(insert("after"))
+    assert database.run_sync(ids) == {"kept", "after"}
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows deletes no file that is open")
+async def test_a_message_is_refused_once_the_folder_is_deleted(
+    path: Path, database: Database
+) -> None:
+    chats = Conversations(database)
+    conversation = await chats.create("Kept")
+    shutil.rmtree(path.parent)
+    with pytest.raises(HistoryError, match="deleted, moved or replaced"):
+        await chats.begin_turn(conversation.conversation_id, "Hello")
+    assert [each.title for each in await chats.list()] == ["Kept"]
+    assert await chats.messages(conversation.conversation_id) == []
 
 
 @pytest.fixture

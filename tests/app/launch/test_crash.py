@@ -48,6 +48,8 @@ def crash(code: int, doing: Doing = IDLE, log: str = "", fault: str = "") -> Cra
         (-11, WRITING, STATE_LOG, Suspect.STORED, "a fault in memory (SIGSEGV)"),
         (-11, IDLE, "", Suspect.APP, "stopped by a fault in memory (SIGSEGV)."),
         (-11, Doing(), "", Suspect.APP, "(SIGSEGV) while it started"),
+        (-7, WRITING, "", Suspect.MODEL, "file is changed or cut off while it is used, while"),
+        (-7, Doing(), "", Suspect.APP, "a fault in memory (SIGBUS) while it started"),
         (-6, WRITING, ASSERT, Suspect.MODEL, "a failed check in a library (SIGABRT)"),
         (-4, LOADING, "", Suspect.PROCESSOR, "does not have (SIGILL)"),
         (-9, WRITING, "", Suspect.OUTSIDE, "something outside of it that ended it (SIGKILL) while"),

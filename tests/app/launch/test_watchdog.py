@@ -54,6 +54,17 @@ def test_the_second_crash_soon_after_is_a_question(watchdog: Watchdog, clock: Cl
     assert isinstance(watchdog.judge(SEGV), Offer)
 
 
+def test_two_crashes_of_different_causes_are_told_apart(watchdog: Watchdog, clock: Clock) -> None:
+    watchdog.judge(SEGV)
+    clock.now = 300.0
+    second = watchdog.judge(End(code=-9))
+    assert isinstance(second, Offer) and not second.is_same
+    watchdog.forgive()
+    watchdog.judge(SEGV)
+    again = watchdog.judge(SEGV)
+    assert isinstance(again, Offer) and again.is_same
+
+
 def test_a_crash_long_after_the_other_is_the_first_again(watchdog: Watchdog, clock: Clock) -> None:
     watchdog.judge(SEGV)
     clock.now = WINDOW_S + 1

@@ -81,16 +81,33 @@ async def test_who_gives_up_waiting_leaves_the_model_loading(shelf: Shelf) -> No
     assert shelf.happened == ["open", "loaded"]
 
 
-async def test_a_failure_is_kept_until_it_is_loaded_again(shelf: Shelf) -> None:
-    shelf.failures = [ModelNotFound("There is no file.")]
-    for _ in range(2):
-        with pytest.raises(ModelNotFound):
+async def test_who_asks_after_a_failure_lets_it_be_tried_again(shelf: Shelf) -> None:
+    shelf.failures = [ModelNotFound("There is no file."), ModelNotFound("There is still none.")]
+    for sentence in ("There is no file.", "There is still none."):
+        with pytest.raises(ModelNotFound, match=sentence):
             await shelf.holder.get()
-    assert shelf.holder.error == "There is no file."
-    assert (shelf.holder.is_begun, shelf.holder.model) == (True, None)
+        assert shelf.holder.error == sentence
+        assert (shelf.holder.is_begun, shelf.holder.model) == (True, None)
+    assert await shelf.holder.get() is shelf.holder.model
+    assert (shelf.holder.error, shelf.happened) == ("", ["open", "open", "open", "loaded"])
+
+
+async def test_who_asks_at_the_same_time_gets_the_same_failure(shelf: Shelf) -> None:
+    shelf.failures = [ModelNotFound("There is no file.")]
+    both = await asyncio.gather(shelf.holder.get(), shelf.holder.get(), return_exceptions=True)
+    assert [str(each) for each in both] == ["There is no file."] * 2
     assert shelf.happened == ["open"]
-    await shelf.holder.replace()
-    assert shelf.holder.error == "" and shelf.holder.model is not None
+
+
+async def test_a_file_that_was_away_when_a_freed_model_was_asked_for_is_found_again(
+    shelf: Shelf,
+) -> None:
+    await shelf.holder.get()
+    assert await shelf.holder.free_after(60, monotonic() + 100)
+    shelf.failures = [ModelNotFound("There is no file.")]
+    with pytest.raises(ModelNotFound):
+        await shelf.holder.get()
+    assert await shelf.holder.get() is shelf.holder.model
 
 
 async def test_a_failure_in_the_background_is_in_the_log(

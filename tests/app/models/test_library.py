@@ -1,5 +1,6 @@
 """The models of a home: listed with a verdict, added, copied, removed, and downloaded by a name."""
 
+import shutil
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -97,6 +98,22 @@ def test_a_copy_is_ours_and_is_deleted(library: ModelLibrary, paths: Paths, tmp_
     assert library.check_removal(model) == f"Delete mine ({size}) from the disk?"
     library.remove(model)
     assert not model.path.exists() and path.exists()
+
+
+def test_a_file_that_takes_the_name_while_it_is_copied_keeps_it(
+    library: ModelLibrary, paths: Paths, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write_tiny_model(tmp_path / "mine.gguf")
+    copy = shutil.copyfile
+
+    def copy_slowly(source: Path, target: Path) -> None:
+        copy(source, target)
+        (paths.models / "mine.gguf").write_bytes(b"another")
+
+    monkeypatch.setattr("app.models.library.shutil.copyfile", copy_slowly)
+    with pytest.raises(UsageError, match="There is a file .*mine.gguf already"):
+        library.add(path, is_copied=True)
+    assert [each.read_bytes() for each in paths.models.iterdir()] == [b"another"]
 
 
 def test_a_folder_means_the_one_model_in_it_and_any_part_the_first(

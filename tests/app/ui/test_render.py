@@ -110,6 +110,16 @@ def test_a_running_answer_shows_thinking_then_text() -> None:
     assert (first["metadata"]["status"], text_of(second)) == ("done", "Yes")
 
 
+def test_a_running_answer_shows_what_is_wrong_with_storing_it() -> None:
+    said: dict[str, Any] = {"notice": "Not stored yet: no room", "state": MessageState.STREAMING}
+    note = f'<p class="note">{show_verbatim("Not stored yet: no room")}</p>'
+    (row,) = live_rows(FakeAnswer(message=answer("```\nx", **said)))
+    assert text_of(row) == f"```\nx\n```\n\n{note}"
+    thoughts, below = live_rows(FakeAnswer(message=answer(thinking="Hm", **said)))
+    assert thoughts["metadata"]["status"] == "pending"
+    assert text_of(below) == note
+
+
 def test_what_came_back_is_told_with_its_place_and_time() -> None:
     timings = Timings(
         prefilled_tokens=412,

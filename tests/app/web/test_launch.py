@@ -1,5 +1,6 @@
 """The page asks the launcher for an end, a new start, the logs or the report."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any, cast
@@ -8,6 +9,7 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
+from app.chat.writing import Writing
 from app.launch.link import Link
 from app.owner import TOKEN_HEADER
 from app.paths import Paths
@@ -82,6 +84,35 @@ async def test_an_app_that_writes_asks_before(room: Room) -> None:
         assert (await page.post("/_app/quit?anyway=1")).status_code == 200
         room.services.jobs.stop(conversation.conversation_id)
     assert asked(room) == ["quit"]
+
+
+async def test_a_message_that_waits_for_the_model_is_asked_about(
+    room: Room, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loaded = asyncio.Event()
+    plan = room.services.session.plan_reply
+
+    async def plan_once_loaded(*message: Any) -> Writing:
+        await loaded.wait()
+        return await plan(*message)
+
+    monkeypatch.setattr(room.services.session, "plan_reply", plan_once_loaded)
+    async with room.page() as page:
+        conversation = await room.services.conversations.create()
+        sending = asyncio.create_task(
+            room.services.jobs.send(conversation.conversation_id, "Hello")
+        )
+        await until(lambda: room.services.jobs.num_starting)
+        assert room.services.activity()["jobs"] == 1
+        refused = await page.post("/_app/quit")
+        assert refused.status_code == 409
+        waits = "1 message waits for the model, and is not stored yet."
+        assert refused.json() == {"writing": waits}
+        loaded.set()
+        await sending
+        assert room.services.jobs.num_starting == 0
+        room.services.jobs.stop(conversation.conversation_id)
+    assert asked(room) == []
 
 
 async def test_without_a_launcher_it_ends_itself_and_cannot_start_again(paths: Paths) -> None:

@@ -1,6 +1,7 @@
 """The door of the page's sheet of models."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
@@ -34,7 +35,9 @@ async def client(services: FakeServices, tmp_path: Path) -> AsyncIterator[httpx.
 
 
 async def act(client: httpx.AsyncClient, action: str, **given: Any) -> Any:
-    return (await client.post(f"/_app/models/{action}", json=given)).json()
+    # As a page sends it, which may hold what is no text.
+    content = json.dumps(given).encode()
+    return (await client.post(f"/_app/models/{action}", content=content)).json()
 
 
 async def test_what_is_here_what_can_come_and_who_was_asked(
@@ -69,6 +72,13 @@ async def test_only_the_page_itself_may_act(
     [
         ("add", {"path": "/nowhere/m.gguf"}, "There is no model file at /nowhere/m.gguf"),
         ("add", {"path": 7}, "give a name, a text or a path"),
+        ("add", {"path": "x" * 100_000}, "is no name and no path"),
+        ("add", {"path": "/" + "x" * 300 + ".gguf"}, "This could not be done: "),
+        ("add", {"path": "/nowhere/a\0b.gguf"}, "is no name and no path"),
+        ("add", {"path": "/nowhere/\ud800.gguf"}, "is no name and no path"),
+        ("add", {"path": "file:///nowhere/a%20b.gguf"}, "no model file at /nowhere/a b.gguf"),
+        ("add", {"path": "file://elsewhere/m.gguf"}, "on another machine (elsewhere)"),
+        ("use", {"name": "x" * 300}, "This could not be done: "),
         ("use", {"name": "nobody"}, "There is no model 'nobody' here"),
         ("pause", {"name": "nobody"}, "There is no download of nobody"),
         ("download", {"name": "gpt-9"}, "The catalogue has no 'gpt-9'"),
@@ -140,6 +150,22 @@ async def test_removing_asks_first(client: httpx.AsyncClient, services: FakeServ
     assert services.library.shelf.added() == [path]
     await act(client, "remove", name="mine", is_sure=True)
     assert services.library.shelf.added() == [] and path.exists()
+
+
+async def test_who_was_asked_about_one_model_does_not_remove_another(
+    client: httpx.AsyncClient, services: FakeServices
+) -> None:
+    for folder in ("one", "two"):
+        (services.paths.cache / folder).mkdir(parents=True)
+        write_tiny_model(services.paths.cache / folder / "mine.gguf")
+        await act(client, "add", path=str(services.paths.cache / folder / "mine.gguf"))
+    one, two = services.library.shelf.added()
+    asked = await act(client, "remove", name="mine")
+    assert asked["path"] == str(one)
+    services.library.shelf.forget(one)
+    gone = await act(client, "remove", name="mine", path=asked["path"], is_sure=True)
+    assert "is another model by now" in gone["refused"]
+    assert services.library.shelf.added() == [two]
 
 
 async def test_a_search_and_its_sizes(

@@ -172,6 +172,19 @@ def test_what_belongs_to_a_model_or_only_finds_texts(
     assert words in sentence and "choose a model for text generation" in sentence
 
 
+def test_a_vocabulary_alone_is_called_that_and_not_damaged(tmp_path: Path) -> None:
+    path = tmp_path / "vocabulary.gguf"
+    writer = gguf.GGUFWriter(path, "llama")
+    writer.add_name("an odd length, so that nothing is aligned at the end.")
+    writer.add_tokenizer_model("gpt2")
+    writer.add_token_list(["a", "b", "c"])
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.close()
+    words = "vocabulary.gguf has a vocabulary and no weights in it: choose a model"
+    assert words in refused(path, ModelUnsupported)
+
+
 def test_a_folder_of_safetensors_says_what_would_run_it(tmp_path: Path) -> None:
     (tmp_path / "model.safetensors").touch()
     assert "choose a GGUF file of the same model" in refused(tmp_path, ModelUnsupported)
