@@ -6,7 +6,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.documents.cleaning import clean, one_line
-from app.visible import visible
 
 
 @given(st.text())
@@ -43,8 +42,3 @@ def test_joiners_and_control_tokens_stay() -> None:
 
 def test_a_cell_is_one_line() -> None:
     assert one_line(" a\n b\t\tｃ ") == "a b c"
-
-
-def test_a_name_is_shown_in_one_line_and_in_its_direction() -> None:
-    assert visible("/a b/Zuñiga א　🙂.txt") == "/a b/Zuñiga א　🙂.txt"
-    assert visible("a\nb\r\x1b[2J‮txt.exe \udce9\t") == "a�b��[2J�txt.exe���"
