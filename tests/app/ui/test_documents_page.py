@@ -74,7 +74,7 @@ async def test_a_folder_is_added_and_every_file_says_what_became_of_it(
     await expect(page.locator("#documents_said")).to_contain_text("is not a whole path")
     await added(tab, papers)
     await expect(page.locator("#documents_list")).to_contain_text(
-        "4 files: 2 read, 1 need a password, 1 empty"
+        "4 files: 2 read, 1 needs a password, 1 empty"
     )
     await page.get_by_role("button", name="Files of papers").click()
     await expect(file_row(tab, "lease.pdf")).to_contain_text("2 pages")
