@@ -14,7 +14,7 @@ from pathlib import Path
 
 from app.amounts import bytes_in_words
 from app.documents.kinds import NAMES, kind_of_ending
-from app.documents.scan import is_under, sha256_of
+from app.documents.scan import sha256_of
 from app.documents.sniff import MOST_FILE_BYTES
 from app.models.part_file import SPARE_BYTES, free_bytes
 from engine.errors import HomeError, UsageError
@@ -37,7 +37,12 @@ class Received:
                 left.unlink()
 
     def has(self, path: Path) -> bool:
-        return is_under(str(path), str(self.folder))
+        """Whether it is this folder or one of its files, by its name alone: nothing in it is
+        resolved, so nothing leads out."""
+        if path == self.folder:
+            return True
+        is_name = path.name not in ("", "..") and not path.name.startswith(_COMING)
+        return is_name and path.parent == self.folder
 
     def check(self, name: str, num_bytes: int) -> str:
         """The name it will have here. Raises what stands in the way, before anything comes."""
@@ -100,9 +105,8 @@ class Received:
         """A file of this folder, or all of it; how many files that were. Raises UsageError."""
         if not self.has(path):
             raise UsageError(f"{path} is not one of the files that Inglenook keeps.")
-        files = [path] if path != self.folder else [*self.folder.iterdir()]
         num = 0
-        for file in files:
+        for file in [path] if path != self.folder else self._files():
             try:
                 file.unlink()
                 num += 1
@@ -111,6 +115,13 @@ class Received:
             except OSError as error:
                 raise HomeError(f"{file} could not be deleted ({error.strerror}).") from error
         return num
+
+    def _files(self) -> list[Path]:
+        """Without what is still coming. None where the folder is not there yet."""
+        try:
+            return [each for each in self.folder.iterdir() if not each.name.startswith(_COMING)]
+        except FileNotFoundError:
+            return []
 
     def _settle(self, coming: Path, name: str) -> Path:
         """Give it a name that no other one has here."""

@@ -85,3 +85,41 @@ async def test_only_our_own_copies_are_deleted(received: Received, tmp_path: Pat
     assert received.delete(path) == 1 and received.delete(path) == 0
     assert received.delete(received.folder) == 1
     assert own.exists()
+
+
+def test_no_path_leads_out_of_the_folder(received: Received, tmp_path: Path) -> None:
+    folder = received.folder
+    (folder / "inner").mkdir(parents=True)
+    outside = tmp_path / "history.sqlite3"
+    outside.write_text("mine")
+    (folder / "inner" / "deep.txt").touch()
+    for path in (
+        folder / ".." / outside.name,
+        folder / "inner" / ".." / ".." / outside.name,
+        folder / "inner" / "deep.txt",
+        folder / "..",
+        tmp_path,
+    ):
+        assert not received.has(path)
+        with pytest.raises(UsageError, match="not one of the files"):
+            received.delete(path)
+    link = folder / "link.txt"
+    link.symlink_to(outside)
+    assert received.delete(link) == 1 and not link.is_symlink()
+    assert outside.read_text() == "mine" and (folder / "inner" / "deep.txt").exists()
+
+
+async def test_what_is_still_coming_is_not_deleted(received: Received) -> None:
+    assert received.delete(received.folder) == 0
+    await take(received, "a.txt", b"one")
+
+    async def interrupted() -> AsyncIterator[bytes]:
+        yield b"tw"
+        (coming,) = received.folder.glob(".coming-*")
+        with pytest.raises(UsageError):
+            received.delete(coming)
+        assert received.delete(received.folder) == 1
+        yield b"o"
+
+    path = await received.take("b.txt", 3, interrupted())
+    assert path.read_bytes() == b"two"

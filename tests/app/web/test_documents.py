@@ -136,6 +136,21 @@ async def test_a_dropped_file_is_kept_found_and_deleted_with_its_copy(
     assert list(services.received.folder.iterdir()) == []
 
 
+async def test_nothing_outside_its_own_folder_is_deleted(
+    client: httpx.AsyncClient, services: FakeServices
+) -> None:
+    dropped = {"params": {"name": "notes.txt"}, "content": "The river Po."}
+    await client.post(f"{PLACE}/drop", **dropped)
+    await services.documents.settled()
+    folder = services.received.folder
+    outside = folder.parent / "outside.txt"
+    outside.write_text("mine")
+    for path in (f"{folder}/../outside.txt", f"{folder}/x/../../outside.txt", f"{folder}/.."):
+        answer = await act(client, "remove", path=path, is_sure=True)
+        assert "refused" in answer and outside.read_text() == "mine"
+    assert (folder / "notes.txt").exists()
+
+
 async def test_collections_are_made_filled_and_emptied(
     client: httpx.AsyncClient, services: FakeServices, papers: Path
 ) -> None:
