@@ -5,22 +5,27 @@ path under which they could be read where they lie.
 NAME.pdf       there only when it is whole
 """
 
+import asyncio
+import hashlib
 import os
 import re
 import tempfile
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import BinaryIO
 
 from app.amounts import bytes_in_words
 from app.documents.kinds import NAMES, kind_of_ending
 from app.documents.scan import sha256_of
 from app.documents.sniff import MOST_FILE_BYTES
+from app.models.fetch import settled
 from app.models.part_file import SPARE_BYTES, free_bytes
 from engine.errors import HomeError, UsageError
 
 LONGEST_NAME = 150
 _COMING = ".coming-"
+_WRITTEN_BYTES = 4 * 2**20
 # In no system's way, and nothing that points to another folder.
 _UNSAFE = re.compile(r'[\x00-\x1f\x7f<>:"/\\|?*]+')
 
@@ -31,6 +36,8 @@ class Received:
     def __init__(self, folder: Path, *, free: Callable[[Path], int] = free_bytes) -> None:
         self.folder = folder
         self._free = free
+        # Of two files with one name that end at once, the second sees the first.
+        self._naming = asyncio.Lock()
         # Of a process that ended in the middle.
         for left in folder.glob(f"{_COMING}*"):
             with suppress(OSError):
@@ -77,21 +84,14 @@ class Received:
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             descriptor, coming = tempfile.mkstemp(prefix=_COMING, dir=self.folder)
             try:
-                size = 0
                 with open(descriptor, "wb") as file:
-                    async for piece in pieces:
-                        size += len(piece)
-                        if size > num_bytes:
-                            break
-                        file.write(piece)
-                    file.flush()
-                    os.fsync(file.fileno())
-                if size != num_bytes:
-                    raise UsageError(
-                        f"{name} came with {bytes_in_words(size)} of {bytes_in_words(num_bytes)}:"
-                        " choose it again."
-                    )
-                return self._settle(Path(coming), kept)
+                    sha256 = await _write(file, name, num_bytes, pieces)
+                async with self._naming:
+                    path = await asyncio.to_thread(self._place, kept, num_bytes, sha256)
+                    # At once, so that one who is cancelled before leaves nothing.
+                    if not path.exists():
+                        os.replace(coming, path)
+                return path
             finally:
                 with suppress(FileNotFoundError):
                     os.unlink(coming)
@@ -123,14 +123,44 @@ class Received:
         except FileNotFoundError:
             return []
 
-    def _settle(self, coming: Path, name: str) -> Path:
-        """Give it a name that no other one has here."""
+    def _place(self, name: str, num_bytes: int, sha256: str) -> Path:
+        """The file that has these bytes already, or a name that no other one has. Blocks."""
         path = self.folder / name
         stem, ending, number = path.stem, path.suffix, 1
         while path.exists():
-            if sha256_of(str(path)) == sha256_of(str(coming)):
+            if path.stat().st_size == num_bytes and sha256_of(str(path)) == sha256:
                 return path
             number += 1
             path = self.folder / f"{stem} ({number}){ending}"
-        coming.replace(path)
         return path
+
+
+async def _write(file: BinaryIO, name: str, num_bytes: int, pieces: AsyncIterator[bytes]) -> str:
+    """All of it, to the disk; its SHA-256. Raises UsageError where it has another size."""
+    digest, size, unwritten = hashlib.sha256(), 0, bytearray()
+
+    def write(piece: bytes) -> None:
+        file.write(piece)
+        digest.update(piece)
+
+    async for piece in pieces:
+        size += len(piece)
+        if size > num_bytes:
+            break
+        unwritten += piece
+        if len(unwritten) >= _WRITTEN_BYTES:
+            await settled(write, bytes(unwritten))
+            unwritten.clear()
+    if size != num_bytes:
+        raise UsageError(
+            f"{name} came with {bytes_in_words(size)} of {bytes_in_words(num_bytes)}: choose it"
+            " again."
+        )
+    await settled(write, bytes(unwritten))
+    await settled(lambda: _sync(file))
+    return digest.hexdigest()
+
+
+def _sync(file: BinaryIO) -> None:
+    file.flush()
+    os.fsync(file.fileno())
