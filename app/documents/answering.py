@@ -11,7 +11,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from app.documents.follow_up import leans, together
-from app.documents.grounds import Grounds
+from app.documents.grounds import Grounds, still_read
 from app.documents.library import Library, Looked
 from app.documents.quotation import Quotation
 from app.documents.quoting import MOST_TOKENS, CountTokens, draw_fence, fitting, quoted
@@ -25,6 +25,7 @@ NOTHING_TO_ASK = (
     "There is no text in the documents that were chosen: choose others, add some with `inglenook"
     " docs add PATH`, or see with `inglenook docs status` what became of them."
 )
+NOTHING_YET = "There is no text in the documents that were chosen yet."
 NO_ROOM = (
     "This model's context has no room for a passage of a file beside an answer: choose a larger"
     " context in the settings, or allow shorter answers."
@@ -68,6 +69,8 @@ class Answering:
             with_earlier = await library.look_for(both, scope)
             if with_earlier.found.is_enough:
                 searched, looked = both, with_earlier
+        if not looked.num_documents and looked.num_waiting:
+            raise UsageError(f"{NOTHING_YET} {still_read(looked.num_waiting)}")
         if not looked.num_documents:
             raise UsageError(NOTHING_TO_ASK)
         quotations = quotations_of(looked)
@@ -75,6 +78,7 @@ class Answering:
             scope=scope,
             searched=searched,
             num_documents=looked.num_documents,
+            num_waiting=looked.num_waiting,
             is_found=looked.found.is_enough,
             quotations=quotations if looked.found.is_enough else quotations[:NUM_NEAREST],
         )

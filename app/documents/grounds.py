@@ -16,7 +16,8 @@ MOST_QUOTATIONS = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grounds:
-    """`searched` was looked for in `num_documents` documents of `scope`.
+    """`searched` was looked for in `num_documents` documents of `scope`, of which `num_waiting`
+    files were still to be read.
 
     `is_found`: the model was given `quotations`, numbered from 1, between fences with the sign
     `fence`; they took `num_tokens` of its prompt. Otherwise they are the nearest there is, and no
@@ -27,6 +28,7 @@ class Grounds:
     scope: Scope = WHOLE_LIBRARY
     searched: str = ""
     num_documents: int = 0
+    num_waiting: int = 0
     is_found: bool = False
     quotations: tuple[Quotation, ...] = ()
     fence: str = ""
@@ -65,6 +67,7 @@ class Grounds:
             "scope": self.scope.as_json(),
             "searched": self.searched,
             "num_documents": self.num_documents,
+            "num_waiting": self.num_waiting,
             "is_found": self.is_found,
             "quotations": [each.as_json() for each in self.quotations],
             "fence": self.fence,
@@ -93,6 +96,7 @@ class Grounds:
             scope=Scope.from_json(found.get("scope")),
             searched=searched,
             num_documents=_count(found, "num_documents"),
+            num_waiting=_count(found, "num_waiting"),
             is_found=is_found,
             quotations=quotations,
             fence=fence,
@@ -147,9 +151,16 @@ def with_marks(content: str, grounds: Grounds) -> str:
 
 def nothing_found(grounds: Grounds) -> str:
     """The answer where no model is asked."""
-    looked = counted(grounds.num_documents, "document")
+    looked = f"I looked through {counted(grounds.num_documents, 'document')}."
     nearest = " The nearest passages are named below." if grounds.quotations else ""
-    return f"I found nothing about this in your documents. I looked through {looked}.{nearest}"
+    waiting = f" {still_read(grounds.num_waiting)}" if grounds.num_waiting else ""
+    return f"I found nothing about this in your documents. {looked}{waiting}{nearest}"
+
+
+def still_read(num_waiting: int) -> str:
+    """What may be in files that no text is known of yet."""
+    are = "is" if num_waiting == 1 else "are"
+    return f"{counted(num_waiting, 'file')} {are} still being read: ask again when that is done."
 
 
 def _list(found: Mapping[str, Any], name: str) -> list[Any]:

@@ -82,10 +82,11 @@ Answer = TypeVar("Answer")
 
 @dataclass(frozen=True, slots=True)
 class Looked:
-    """What was found, and in how many documents it was looked for."""
+    """What was found, in how many documents it was looked for, and how many files will be read."""
 
     found: Found
     num_documents: int
+    num_waiting: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -340,7 +341,11 @@ class Library:
         def ask(tables: Tables) -> Looked:
             condition, values = files_in(tables, scope.collections, scope.paths)
             found = self._search.find(tables, question, condition, values, limit)
-            return Looked(found, num_documents(tables, condition, values))
+            return Looked(
+                found,
+                num_documents(tables, condition, values),
+                num_waiting(tables, condition, values),
+            )
 
         return await self._finder.run(ask)
 
@@ -356,7 +361,8 @@ class Library:
 
     async def num_waiting(self, place: Path) -> int:
         """How many files in a place are still to be read."""
-        return await self._finder.run(lambda tables: num_waiting(tables, str(place)))
+        condition, values = under("file.path", str(place))
+        return await self._finder.run(lambda tables: num_waiting(tables, condition, values))
 
     async def rested(self, timeout_s: float) -> None:
         """Wait until nothing is being read, or for so many seconds. Raises what has ended the

@@ -34,15 +34,20 @@ class Pictures:
         self._drawer = drawer or Reader(limits=LIMITS)
         self._rest_s = rest_s
         self._resting: asyncio.Task[None] | None = None
+        self._num_drawing = 0
 
     async def of(self, view: PageView, password: str = "") -> PagePicture:
         """The page with its words. Raises Unreadable."""
         place = await place_of(view)
-        await self._wake()
+        self._num_drawing += 1
         try:
+            await self._wake()
             picture = await self._drawer.draw(Path(place.path), view.wish, password=password)
         finally:
-            self._resting = asyncio.create_task(self._rest())
+            self._num_drawing -= 1
+            # Another one's picture may still be drawn: the last one's end begins the rest.
+            if not self._num_drawing:
+                self._begin_rest()
         if picture.sha256 != view.sha256:
             raise Unreadable(
                 FileState.FAILED,
@@ -59,6 +64,11 @@ class Pictures:
         if resting is not None:
             resting.cancel()
             await asyncio.wait([resting])
+
+    def _begin_rest(self) -> None:
+        if self._resting is not None:
+            self._resting.cancel()
+        self._resting = asyncio.create_task(self._rest())
 
     async def _rest(self) -> None:
         await asyncio.sleep(self._rest_s)

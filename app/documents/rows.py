@@ -169,12 +169,14 @@ def next_waiting(tables: Tables) -> Waiting | None:
     )
 
 
-def num_waiting(tables: Tables, place: str) -> int:
-    condition, values = under("file.path", place)
+def num_waiting(tables: Tables, condition: str, values: Sequence[str | int]) -> int:
+    """How many of the files that the condition lets through are still to be read."""
     (num,) = tables.execute(
         "select count(*) from file join root on root.id = root_id"
-        f" where file.state = ? and is_there and {condition}",
-        [FileState.WAITING, *values],
+        # Written out for the sake of the index, as above.
+        f" where file.state = '{FileState.WAITING.value}' and is_there"
+        f" {condition and f'and ({condition})'}",
+        values,
     ).fetchone()
     return int(num)
 

@@ -26,6 +26,7 @@ from app.documents.rows import path_from, stored
 from app.ui import documents as words
 from app.ui.room import Services
 from app.visible import visible
+from app.web.asked import path_named, path_typed, text_of
 from engine.errors import InglenookError, NotFound, UsageError
 
 Action = Callable[[dict[str, Any]], Awaitable[Any]]
@@ -206,7 +207,7 @@ class DocumentDesk:
 
     async def add(self, given: dict[str, Any]) -> dict[str, Any]:
         """A path on this machine; what lies there stays there."""
-        typed = Path(_text(given, "path").strip().strip('"')).expanduser()
+        typed = path_typed(given, "path")
         if not typed.is_absolute():
             raise UsageError(
                 f"{visible(str(typed))} is not a whole path: give it from the root of the disk on."
@@ -277,7 +278,7 @@ class DocumentDesk:
         return await self.here()
 
     async def take_out(self, given: dict[str, Any]) -> dict[str, Any]:
-        await self._library.remove(_path(given), collection=_text(given, "name"))
+        await self._library.remove(_path(given), collection=text_of(given, "name"))
         return await self.here()
 
 
@@ -329,7 +330,7 @@ def _text(given: dict[str, Any], name: str) -> str:
 
 def _path(given: dict[str, Any]) -> Path:
     """As the list has it, which is how the tables do."""
-    return Path(path_from(_text(given, "path")))
+    return path_named(path_from(text_of(given, "path")))
 
 
 def _path_or_none(given: dict[str, Any]) -> str | None:
@@ -344,7 +345,7 @@ def _state(given: dict[str, Any]) -> str:
 
 
 def _collection(given: dict[str, Any]) -> str:
-    name = " ".join(_text(given, "name" if "name" in given else "collection").split())
+    name = " ".join(text_of(given, "name" if "name" in given else "collection").split())
     if len(name) > LONGEST_NAME:
         raise UsageError(
             f"The name of a collection may have {LONGEST_NAME} letters, and this one has"

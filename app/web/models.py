@@ -5,13 +5,9 @@ another machine is taken only with the page's own Origin.
 """
 
 import asyncio
-import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
-from urllib.request import url2pathname
 
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse, PlainTextResponse
@@ -23,11 +19,8 @@ from app.settings import ADAPTERS, OWN
 from app.ui import models as words
 from app.ui.adapters import chosen
 from app.ui.room import Services
+from app.web.asked import path_typed, text_of
 from engine.errors import InglenookError, ModelNotFound, UsageError
-
-LONGEST_TEXT = 4096
-_HALVES = re.compile("[\ud800-\udfff]")
-"""Of pairs: no file's name can be written with one."""
 
 Action = Callable[[dict[str, Any]], Awaitable[Any]]
 NOT_THE_PAGE = "Only the app's own page may do this."
@@ -128,32 +121,32 @@ class ModelDesk:
         return await self.here()
 
     async def search(self, given: dict[str, Any]) -> list[dict[str, Any]]:
-        return words.found_rows(await self._services.library.search(_text(given, "text")))
+        return words.found_rows(await self._services.library.search(text_of(given, "text")))
 
     async def offers(self, given: dict[str, Any]) -> list[dict[str, Any]]:
         library = self._services.library
-        return words.offer_rows(await library.offers(_text(given, "name")), library)
+        return words.offer_rows(await library.offers(text_of(given, "name")), library)
 
     async def download(self, given: dict[str, Any]) -> list[dict[str, Any]]:
         library = self._services.library
-        await library.download(_text(given, "name"), str(given.get("quantization") or ""))
+        await library.download(text_of(given, "name"), str(given.get("quantization") or ""))
         return words.downloads(library)
 
     async def pause(self, given: dict[str, Any]) -> list[dict[str, Any]]:
-        await self._services.library.downloads.pause(_text(given, "name"))
+        await self._services.library.downloads.pause(text_of(given, "name"))
         return words.downloads(self._services.library)
 
     async def resume(self, given: dict[str, Any]) -> list[dict[str, Any]]:
-        await self._services.library.downloads.resume(_text(given, "name"))
+        await self._services.library.downloads.resume(text_of(given, "name"))
         return words.downloads(self._services.library)
 
     async def cancel(self, given: dict[str, Any]) -> list[dict[str, Any]]:
-        await self._services.library.downloads.cancel(_text(given, "name"))
+        await self._services.library.downloads.cancel(text_of(given, "name"))
         return words.downloads(self._services.library)
 
     async def add(self, given: dict[str, Any]) -> dict[str, Any]:
         """A path on this machine, or its address; the file stays where it is."""
-        path = _path(_text(given, "path").strip().strip('"'))
+        path = path_typed(given, "path")
         await asyncio.to_thread(self._services.library.add, path)
         return await self.here()
 
@@ -162,7 +155,7 @@ class ModelDesk:
         num_bytes, beginning = given.get("num_bytes"), given.get("beginning")
         if not isinstance(num_bytes, int) or not isinstance(beginning, str):
             raise UsageError("It is not known what will come: choose the file again.")
-        drop = Drop.of(_text(given, "name"), num_bytes)
+        drop = Drop.of(text_of(given, "name"), num_bytes)
         drop.check_beginning(beginning.encode("latin-1", "replace"))
         self._drops.check(drop)
         return {"name": drop.name}
@@ -172,13 +165,13 @@ class ModelDesk:
         return await self.here()
 
     async def use(self, given: dict[str, Any]) -> dict[str, Any]:
-        model = self._services.library.find(_text(given, "name"))
+        model = self._services.library.find(text_of(given, "name"))
         return {"notice": await self._services.use_model(model.path)}
 
     async def remove(self, given: dict[str, Any]) -> dict[str, Any]:
         """Asks first: without `is_sure` it only says what would be done."""
         library = self._services.library
-        model = library.find(_text(given, "name"))
+        model = library.find(text_of(given, "name"))
         question = library.check_removal(model)
         if given.get("is_sure") is not True:
             return {"question": question, "path": str(model.path)}
@@ -194,7 +187,7 @@ class ModelDesk:
 
     async def keep_own(self, given: dict[str, Any]) -> dict[str, Any]:
         """What one model is loaded with from its next loading on; what is empty is as for all."""
-        model = self._services.library.find(_text(given, "name"))
+        model = self._services.library.find(text_of(given, "name"))
         own = {name: given[name] for name in OWN if given.get(name) not in (None, "")}
         if any(type(value) is not OWN[name] for name, value in own.items()):
             raise UsageError("These choices are not numbers and names: choose them anew.")
@@ -224,25 +217,3 @@ async def _answered(asked: Awaitable[Any]) -> Response:
         # Such as a name that is longer than any of this disk.
         sentence = f"This could not be done: {error.strerror or error}."
         return JSONResponse({"refused": sentence})
-
-
-def _text(given: dict[str, Any], name: str) -> str:
-    value = given.get(name)
-    if not isinstance(value, str) or not value.strip():
-        raise UsageError("There is nothing to do it with: give a name, a text or a path.")
-    if len(value) > LONGEST_TEXT or "\0" in value or _HALVES.search(value):
-        raise UsageError(
-            "This is no name and no path: it has characters that none has, or is longer than"
-            f" {LONGEST_TEXT:,} characters."
-        )
-    return value
-
-
-def _path(text: str) -> Path:
-    """Where a file lies, also by its address as browsers and file managers give it."""
-    if not text.lower().startswith("file:"):
-        return Path(text)
-    address = urlsplit(text)
-    if address.netloc not in ("", "localhost"):
-        raise UsageError(f"This file is on another machine ({address.netloc}): copy it here first.")
-    return Path(url2pathname(address.path))

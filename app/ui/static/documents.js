@@ -22,25 +22,27 @@
   let state = { places: [], collections: [], received: "", progress: { is_reading: false } };
   let wanted = { place: "", collection: "", state: "", name: "" };
   let looking = 0;
+  // What was said when the progress could not be asked for.
+  let lost = "";
 
   // ---- asking the app: what it refuses is a sentence, said at the top of the sheet
   const say = (sentence, isWrong = true) => {
     const note = find("#documents_said");
     if (!note) return;
-    note.textContent = sentence;
+    // Said again it would be read out again.
+    if (note.textContent !== sentence) note.textContent = sentence;
     note.className = isWrong ? "wrong" : "";
     note.hidden = !sentence;
   };
   const ask = async (path, given) => {
     const options = given && { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(given) };
-    let reply;
+    let answer;
     try {
-      reply = await fetch(`${ROOM}${path}`, options);
+      const reply = await fetch(`${ROOM}${path}`, options);
+      answer = reply.ok ? await reply.json() : { refused: "That did not work. The app's log has the details." };
     } catch {
-      say("The app does not answer: is it still running?");
-      return null;
+      answer = { refused: "The app does not answer: is it still running?" };
     }
-    const answer = reply.ok ? await reply.json() : { refused: "That did not work. The app's log has the details." };
     if (!answer.refused) return answer;
     say(answer.refused);
     return null;
@@ -365,7 +367,17 @@
   const follow = async () => {
     if (!find("#documents")?.open) return;
     const progress = await ask("/progress");
-    if (progress) showProgress(progress);
+    const note = find("#documents_said");
+    if (!progress) {
+      // It may answer again: the reading goes on whether this hears of it or not.
+      lost = note.textContent;
+      clearTimeout(looking);
+      looking = setTimeout(follow, LOOK_MS);
+      return;
+    }
+    if (lost && note.textContent === lost) say("");
+    lost = "";
+    showProgress(progress);
   };
   const progressPart = () => {
     const bar = made("progress", { max: 1, ariaLabel: "Progress of the file that is being read" });

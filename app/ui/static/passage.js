@@ -124,8 +124,12 @@
     turn += 1;
     return showText();
   };
+  const ACTS = ["before", "after", "copy", "as"];
   const show = async (page) => {
     const mine = ++turn;
+    const pressed = document.activeElement;
+    // What they would act on is not there yet.
+    for (const name of ACTS) part(name).disabled = true;
     let answer;
     try {
       const reply = await post("/page", page);
@@ -137,7 +141,6 @@
     if (answer.refused) {
       say(answer.refused);
       part("body").replaceChildren();
-      for (const name of ["before", "after", "copy", "as"]) part(name).disabled = true;
       return;
     }
     shown = answer;
@@ -150,6 +153,9 @@
     part("after").disabled = shown.number >= shown.num_pages;
     part("copy").disabled = shown.end <= shown.start;
     part("as").disabled = false;
+    // A button loses the focus when it is disabled.
+    const isLost = !find("#passage").contains(document.activeElement) || document.activeElement === find("#passage");
+    if (isLost && ACTS.some((name) => part(name) === pressed)) pressed.focus();
     await showBody();
   };
   const turnTo = (step) => show({ ...wanted, number: shown.number + step });

@@ -6,9 +6,12 @@ import pytest
 
 from app.documents.answering import NUM_NEAREST, Answering
 from app.documents.follow_up import together
+from app.documents.grounds import nothing_found
 from app.documents.library import Library
 from app.documents.scope import WHOLE_LIBRARY, Scope
 from engine.errors import UsageError
+from tests.fakes_documents import FakeReader
+from tests.waiting import until
 
 OTHERS = (
     "Lake Constance lies between Germany, Austria and Switzerland.",
@@ -95,3 +98,27 @@ async def test_a_scope_without_text_is_refused(answering: Answering, folder: Pat
     for scope in (Scope(paths=("/nowhere",)), Scope(collections=("none",))):
         with pytest.raises(UsageError):
             await answering.look("What?", scope)
+
+
+async def test_what_is_still_being_read_is_said_where_nothing_was_found(
+    answering: Answering, library: Library, reader: FakeReader, folder: Path
+) -> None:
+    reader.gate.clear()
+    late = folder / "late"
+    late.mkdir()
+    for name in ("one", "two"):
+        (late / f"{name}.txt").write_text("Painters have green candles.")
+    await library.look()
+    await until(lambda: any("late" in path for path in reader.read_paths))
+    question = "Which painters have candles?"
+    nothing = await answering.look(question, WHOLE_LIBRARY)
+    assert not nothing.is_found and nothing.num_waiting == 2
+    assert "9 documents. 2 files are still being read: ask again" in nothing_found(nothing)
+    elsewhere = await answering.look(question, Scope(paths=(str(folder / "1.txt"),)))
+    assert elsewhere.num_waiting == 0 and "still" not in nothing_found(elsewhere)
+    with pytest.raises(UsageError, match="no text .* yet. 1 file is still being read"):
+        await answering.look(question, Scope(paths=(str(late / "one.txt"),)))
+    reader.gate.set()
+    await library.settled()
+    found = await answering.look(question, WHOLE_LIBRARY)
+    assert found.is_found and found.num_waiting == 0

@@ -42,6 +42,7 @@ def grounds() -> Grounds:
         scope=Scope(collections=("work",)),
         searched="Where does the Inn rise?",
         num_documents=7,
+        num_waiting=2,
         is_found=True,
         quotations=(quotation(), quotation(page=1, page_to=1, start=0, end=5)),
         fence="7f3a",

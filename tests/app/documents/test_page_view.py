@@ -1,5 +1,6 @@
 """A page as a person looks at it, and what becomes of it when its file changes or goes."""
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -32,6 +33,20 @@ class FakeDrawer:
 
     async def close(self) -> None:
         self.is_closed = True
+
+
+class SlowDrawer(FakeDrawer):
+    """Draws a page when its own gate is set."""
+
+    def __init__(self, sha256: str) -> None:
+        super().__init__(sha256)
+        self.gates = [asyncio.Event(), asyncio.Event()]
+
+    async def draw(self, path: Path, wish: PictureWish, *, password: str = "") -> PagePicture:
+        gate = self.gates[len(self.wishes)]
+        picture = await super().draw(path, wish, password=password)
+        await gate.wait()
+        return picture
 
 
 @pytest.fixture
@@ -93,6 +108,26 @@ async def test_a_picture_is_of_the_bytes_that_were_read(library: Library, file: 
         await pictures.of(view)
     await pictures.close()
     assert drawer.is_closed
+
+
+async def test_nobody_rests_while_another_page_is_drawn(library: Library, file: Path) -> None:
+    (hit,) = (await library.find("blue")).hits
+    view = await library.page(hit.document_id, 2)
+    drawer = SlowDrawer(view.sha256)
+    pictures = Pictures(drawer, rest_s=0)
+    first = asyncio.create_task(pictures.of(view))
+    await until(lambda: len(drawer.wishes) == 1)
+    second = asyncio.create_task(pictures.of(view))
+    await until(lambda: len(drawer.wishes) == 2)
+    drawer.gates[0].set()
+    assert (await first).boxes
+    # As many turns as a rest of no time would need.
+    for _ in range(20):
+        await asyncio.sleep(0)
+    assert not drawer.is_closed
+    drawer.gates[1].set()
+    assert (await second).boxes
+    await until(lambda: drawer.is_closed)
 
 
 async def test_a_quotation_is_found_again_in_its_document(library: Library, file: Path) -> None:

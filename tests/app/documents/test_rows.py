@@ -91,7 +91,7 @@ def test_nothing_is_read_of_a_place_that_is_away(database: Database) -> None:
         note_lost(tables, 1)
         return (
             next_waiting(tables),
-            num_waiting(tables, PLACE),
+            num_waiting(tables, *under("file.path", PLACE)),
             [file.state for file in files(tables)],
         )
 

@@ -1,5 +1,6 @@
 """The user's own files on the page, in a real browser: sheet, search, pages, and the chat."""
 
+import asyncio
 from base64 import b64encode
 from collections.abc import AsyncIterator
 from dataclasses import replace
@@ -7,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import Locator, expect
+from playwright.async_api import Locator, Route, expect
 
 from app.documents.answering import Answering
 from app.documents.citation import Citation, Span, Verdict
@@ -146,6 +147,68 @@ async def test_reading_shows_how_far_it_is_and_is_paused_until_it_goes_on(
     await page.get_by_role("button", name="Go on reading").click()
     await expect(progress).to_be_hidden()
     await expect(file_row(tab, "lease.pdf")).to_contain_text("1,500 pages")
+
+
+async def test_progress_is_asked_for_again_after_a_failure(
+    services: FakeServices, arrive: Arrive, papers: Path
+) -> None:
+    (papers / "lease.pdf").write_bytes(pdf_of([[f"Clause {number}"] for number in range(1500)]))
+    library = services.documents
+    await library.add(papers)
+    library.pause()
+    tab = await opened(arrive)
+    page, progress = tab.page, tab.page.locator("#documents_progress")
+    await expect(progress).to_contain_text("paused")
+    reading = {"is_reading": True, "is_paused": False, "words": "Reading", "share": None}
+    await page.route("**/_app/documents/go_on", lambda route: route.fulfill(json=reading))
+    await page.route("**/_app/documents/progress", lambda route: route.abort())
+    await page.get_by_role("button", name="Go on reading").click()
+    said = page.locator("#documents_said")
+    await expect(said).to_contain_text("The app does not answer")
+    await expect(progress).to_contain_text("Reading")
+    await page.unroute("**/_app/documents/progress")
+    await expect(progress).to_contain_text("paused")
+    await expect(said).to_be_hidden()
+    library.go_on()
+
+
+async def test_a_page_that_is_on_its_way_cannot_be_turned_or_copied(
+    services: FakeServices, arrive: Arrive, papers: Path
+) -> None:
+    tab = await opened(arrive)
+    page = tab.page
+    await added(tab, papers)
+    await page.get_by_role("tab", name="Search").click()
+    await page.keyboard.type("lease")
+    await page.keyboard.press("Enter")
+    comes = asyncio.Event()
+
+    async def late(route: Route) -> None:
+        await comes.wait()
+        await route.continue_()
+
+    await page.route("**/_app/documents/page", late)
+    await page.get_by_role("button", name="Open lease.pdf, page 1").click()
+    panel = page.get_by_role("dialog", name="A page of your files")
+    after = panel.get_by_role("button", name="Page after")
+    acts = panel.locator(".actions button")
+    await expect(acts).to_have_count(4)
+    await expect(panel.locator(".actions button:disabled")).to_have_count(4)
+    comes.set()
+    await expect(after).to_be_enabled()
+    comes.clear()
+    await after.focus()
+    await page.keyboard.press("Enter")
+    await expect(panel.locator(".actions button:disabled")).to_have_count(4)
+    comes.set()
+    before = panel.get_by_role("button", name="Page before")
+    await expect(before).to_be_enabled()
+    comes.clear()
+    await before.focus()
+    await page.keyboard.press("Enter")
+    await expect(panel.locator(".actions button:disabled")).to_have_count(4)
+    comes.set()
+    await expect(after).to_be_enabled()
 
 
 async def test_files_are_dropped_on_the_sheet_and_put_into_a_collection(

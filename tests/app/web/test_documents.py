@@ -136,6 +136,21 @@ async def test_a_dropped_file_is_kept_found_and_deleted_with_its_copy(
     assert list(services.received.folder.iterdir()) == []
 
 
+async def test_nothing_outside_its_own_folder_is_deleted(
+    client: httpx.AsyncClient, services: FakeServices
+) -> None:
+    dropped = {"params": {"name": "notes.txt"}, "content": "The river Po."}
+    await client.post(f"{PLACE}/drop", **dropped)
+    await services.documents.settled()
+    folder = services.received.folder
+    outside = folder.parent / "outside.txt"
+    outside.write_text("mine")
+    for path in (f"{folder}/../outside.txt", f"{folder}/x/../../outside.txt", f"{folder}/.."):
+        answer = await act(client, "remove", path=path, is_sure=True)
+        assert "refused" in answer and outside.read_text() == "mine"
+    assert (folder / "notes.txt").exists()
+
+
 async def test_collections_are_made_filled_and_emptied(
     client: httpx.AsyncClient, services: FakeServices, papers: Path
 ) -> None:
@@ -152,10 +167,41 @@ async def test_collections_are_made_filled_and_emptied(
     assert here["collections"] == []
 
 
-async def test_a_path_that_cannot_be_meant_is_a_sentence(client: httpx.AsyncClient) -> None:
-    assert "is not a whole path" in (await act(client, "add", path="papers"))["refused"]
-    assert "no file and no folder" in (await act(client, "add", path="/nowhere/at/all"))["refused"]
-    assert "There is nothing to do it with" in (await act(client, "add"))["refused"]
+@pytest.mark.parametrize(
+    ("action", "path", "words"),
+    [
+        ("add", "papers", "is not a whole path"),
+        ("add", "/nowhere/at/all", "no file and no folder"),
+        ("add", "", "There is nothing to do it with"),
+        ("add", "~nobody-of-this-name/x", "The folder of ~nobody-of-this-name is not known"),
+        ("add", "/nowhere/a\0b", "is no name and no path"),
+        ("add", "/nowhere/\ud800", "is no name and no path"),
+        ("add", "/" + "x" * 300, "no file and no folder"),
+        ("add", "file:///nowhere/a%20b", "/nowhere/a b"),
+        ("add", "file:///nowhere/a%00b", "is no name and no path"),
+        ("add", "file://elsewhere/a", "on another machine (elsewhere)"),
+        ("add", "file://[/a", "cannot be read"),
+        ("collect", "/nowhere/a\0b", "is no name and no path"),
+        ("remove", "/nowhere/a\0b", "is no name and no path"),
+        ("unlock", "/nowhere///d800", "is no name and no path"),
+    ],
+)
+async def test_a_path_that_cannot_be_meant_is_a_sentence(
+    client: httpx.AsyncClient, action: str, path: str, words: str
+) -> None:
+    # Not as the client would write it: a browser sends halves of pairs as they are.
+    body = json.dumps({"path": path, "name": "a", "password": "a", "is_sure": True})
+    reply = await client.post(f"{PLACE}/{action}", content=body)
+    assert words in reply.json()["refused"]
+
+
+async def test_a_file_is_added_by_its_address(
+    client: httpx.AsyncClient, services: FakeServices, papers: Path
+) -> None:
+    spaced = papers.rename(papers.with_name("my papers"))
+    answer = await act(client, "add", path=spaced.as_uri())
+    assert [place["name"] for place in answer["places"]] == ["my papers"]
+    await services.documents.settled()
 
 
 async def test_a_page_of_what_an_answer_stands_on_outlives_its_file(
