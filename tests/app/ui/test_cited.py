@@ -91,6 +91,14 @@ def test_a_model_cannot_write_what_stands_for_our_chips() -> None:
         assert "<a" not in text and "\ue000" not in text
 
 
+def test_signs_of_ours_in_an_answer_are_shown_as_unknown_ones_and_move_nothing() -> None:
+    content = "\ue0001\ue001 ends \ue002in May\ue003 [1]."
+    text = shown(content, at(content, "[1]"))
+    assert text.startswith("\ufffd1\ufffd ends \ufffdin May\ufffd <a ") and text.count("<a") == 1
+    assert "span" not in text and text.endswith("</a>.")
+    assert shown(f"\ue000{'1' * 5000}\ue001") == f"\ufffd{'1' * 5000}\ufffd"
+
+
 def test_below_the_answer_stands_what_was_looked_at() -> None:
     content = "It ends in May [1]."
     grounds = Grounds(
