@@ -140,8 +140,10 @@ def _chip(
 
 
 def _by_line(content: str, spans: tuple[Span, ...]) -> tuple[Span, ...]:
-    """Without line ends and what begins a line, which make the form of the text."""
+    """Without line ends and what begins a line, which make the form of the text, and without code:
+    a sign before a fence would make it none."""
     found: list[Span] = []
+    code = _code(content)
     for span in spans:
         at = span.start
         for line in content[span.start : span.end].split("\n"):
@@ -150,7 +152,19 @@ def _by_line(content: str, spans: tuple[Span, ...]) -> tuple[Span, ...]:
             start = at + (bullet.end() if bullet else 0)
             end = at + len(line.rstrip())
             # A row of a table is made of its bars.
-            if start < end and "|" not in line:
+            is_code = any(low <= at < high for low, high in code)
+            if start < end and "|" not in line and not is_code:
                 found.append(Span(start, end))
             at += len(line) + 1
     return tuple(found)
+
+
+def _code(content: str) -> list[tuple[int, int]]:
+    """Where lines are fenced."""
+    found: list[tuple[int, int]] = []
+    at = 0
+    for part in parts(content):
+        if part.is_code:
+            found.append((at, at + len(part.text)))
+        at += len(part.text)
+    return found

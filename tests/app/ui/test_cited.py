@@ -85,6 +85,13 @@ def test_what_is_not_found_is_marked_line_by_line_and_lists_stay_lists() -> None
     )
 
 
+def test_code_stays_code_though_a_sentence_around_it_is_not_found() -> None:
+    content = "So:\n\n```python\nb = a[1]\n```\n\nThat."
+    text = shown(content, unfound=(Span(0, len(content)),))
+    mark = f'<span class="unfound" title="{UNFOUND}">'
+    assert text == f"{mark}So:</span>\n\n```python\nb = a[1]\n```\n\n{mark}That.</span>"
+
+
 def test_a_model_cannot_write_what_stands_for_our_chips() -> None:
     for content in ("a \ue0001\ue001 b", "\ue00099\ue001", "\ue002x\ue003"):
         text = shown(content)
