@@ -56,8 +56,9 @@ def _show(
 ) -> None:
     text = with_marks(written.content, grounds).strip()
     notices = notices_of(model, written, None)
+    # One that was dropped may have the number of another, and has no quote.
+    shown = [each for each in grounds.citations if each.is_shown]
     if options.json:
-        shown = [each for each in grounds.citations if each.is_shown]
         unfound = [written.content[slice(*each)] for each in grounds.unfound]
         result = {
             "text": text,
@@ -77,8 +78,6 @@ def _show(
         return
     console.write(f"{text}\n")
     for number in grounds.cited:
-        # One that was dropped may have the same number, and has no quote.
-        shown = (each for each in grounds.citations if each.is_shown)
         quote = grounds.quote_of(next(each for each in shown if each.number == number))
         console.write(
             f"\n[{number}] {_place(grounds.quotations[number - 1])}\n    {_line(quote)}\n"
