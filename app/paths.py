@@ -51,7 +51,8 @@ class Paths:
 
     @property
     def documents(self) -> Path:
-        """What was read of the user's own files; made again from them when it is missing."""
+        """What was read of the user's own files, with the places that were added and the
+        collections; when it is missing, it is read again once the places are added again."""
         return self.data / "documents.sqlite3"
 
     @property

@@ -310,8 +310,8 @@ class Services:
         return self._holder.memory
 
     async def chat_model(self) -> ChatModel:
-        """The model, loaded at the first call, or at the first after it was freed. Raises the
-        sentence that says why it cannot be."""
+        """The model, loaded at the first call, or at the first after it was freed or could not be
+        loaded. Raises the sentence that says why it cannot be."""
         return await self._holder.get()
 
     @property

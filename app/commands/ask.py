@@ -5,6 +5,7 @@ from typing import Any
 
 from app.chat.belonging import request_options
 from app.chat.chat_model import ChatModel
+from app.chat.draft import turns_of
 from app.chat.message import Role
 from app.chat.quotations import fitted, marks_only
 from app.chat.turns import Turn
@@ -12,7 +13,7 @@ from app.chat.written import Written, read_whole
 from app.commands.console import Console, write_json
 from app.commands.generate import notices_of
 from app.commands.options import Options
-from app.commands.question import preset_of
+from app.commands.question import preset_of, standing_of
 from app.documents.citation import Citation
 from app.documents.grounds import Grounds, nothing_found, with_marks
 from app.documents.quotation import Quotation
@@ -37,10 +38,10 @@ async def ask(services: Services, options: Options, console: Console) -> None:
     model = await services.chat_model()
     preset = await preset_of(services, options.preset)
     params = options.params(services.settings.sampling, preset)
+    system, examples = standing_of(services.settings, options, preset)
     grounds = await fitted(services.answering, grounds, model, params.max_tokens)
     turn = Turn(Role.USER, options.text, lead=quoted(grounds.quotations, grounds.fence))
-    system = services.settings.default_system_prompt
-    prompt = await model.prompt([turn], system, time.time())
+    prompt = await model.prompt([*turns_of(examples), turn], system, time.time())
     guidance = await marks_only(model, grounds)
     # Nobody's words: no KV of them is written to the disk.
     asked = request_options(is_reproducible=options.reproducible)
@@ -55,8 +56,9 @@ def _show(
 ) -> None:
     text = with_marks(written.content, grounds).strip()
     notices = notices_of(model, written, None)
+    # One that was dropped may have the number of another, and has no quote.
+    shown = [each for each in grounds.citations if each.is_shown]
     if options.json:
-        shown = [each for each in grounds.citations if each.is_shown]
         unfound = [written.content[slice(*each)] for each in grounds.unfound]
         result = {
             "text": text,
@@ -76,8 +78,7 @@ def _show(
         return
     console.write(f"{text}\n")
     for number in grounds.cited:
-        citation = next(each for each in grounds.citations if each.number == number)
-        quote = grounds.quote_of(citation)
+        quote = grounds.quote_of(next(each for each in shown if each.number == number))
         console.write(
             f"\n[{number}] {_place(grounds.quotations[number - 1])}\n    {_line(quote)}\n"
         )

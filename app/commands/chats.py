@@ -17,6 +17,7 @@ from app.history.transfer import export, import_
 from app.history.tree import message_as_json
 from app.private_file import write_private
 from app.services import Services
+from app.visible import visible
 from engine.errors import HistoryError, UsageError
 
 LISTED_AT_ONCE = 500
@@ -89,14 +90,15 @@ async def show_chat(services: Services, options: Options, console: Console) -> N
         state = "" if message.state.value == "done" else f" ({message.state.value})"
         console.write(f"\n## {name}{state}\n")
         for each in message.attachments:
-            console.write(f"[{each.kind.value}: {each.name}]\n")
+            console.write(f"[{each.kind.value}: {visible(each.name)}]\n")
         grounds = message.grounds
         text = message.content if grounds is None else with_marks(message.content, grounds)
         console.write(f"{text}\n")
         if grounds is not None:
             for number in grounds.cited:
                 quotation = grounds.quotations[number - 1]
-                console.write(f"[{number}: {quotation.name}, page {quotation.page}]\n")
+                place = visible(f"{quotation.name}, page {quotation.page}")
+                console.write(f"[{number}: {place}]\n")
         if message.notice:
             console.write(f"[{message.notice}]\n")
 

@@ -1,4 +1,5 @@
-"""What `generate` asks: the options, the preset that they name, and the settings in one."""
+"""What `generate` asks: the options, the preset that they name, and the settings in one. `docs ask`
+takes its prompt from the same places."""
 
 import asyncio
 import time
@@ -8,6 +9,7 @@ from typing import TypeVar
 
 from app.chat.chat_model import ChatModel
 from app.chat.draft import turns_of
+from app.chat.example import Example
 from app.chat.message import Role
 from app.chat.senses import check_readable
 from app.chat.turns import Turn
@@ -16,6 +18,7 @@ from app.media.attachment import attachment_from
 from app.presets.given import MODELS_OWN
 from app.presets.preset import Preset
 from app.services import Services
+from app.settings import Settings
 from engine.guided.grammar import Grammar
 from engine.media import Media, MediaKind
 from engine.sampling_params import SamplingParams
@@ -39,16 +42,24 @@ async def question_of(services: Services, options: Options) -> Question:
     preset = await preset_of(services, options.preset)
     params = options.params(settings.sampling, preset)
     model = await services.chat_model()
-    system = options.system or settings.default_system_prompt
-    examples = settings.default_examples
+    system, examples = standing_of(settings, options, preset)
     form = options.form()
     if preset is not None:
-        system = options.system or _given(preset.system_prompt, system)
-        examples = _given(preset.examples, examples)
         form = form or (preset.form.grammar if preset.form else None)
     media = await _media(model, options)
     turns = [*turns_of(examples), Turn(Role.USER, options.text, media=media)]
     return Question(model, await model.prompt(turns, system, time.time()), params, form)
+
+
+def standing_of(
+    settings: Settings, options: Options, preset: Preset | None
+) -> tuple[str, tuple[Example, ...]]:
+    """What stands before the question: a system prompt, and examples."""
+    system, examples = settings.default_system_prompt, settings.default_examples
+    if preset is not None:
+        system = _given(preset.system_prompt, system)
+        examples = _given(preset.examples, examples)
+    return options.system or system, examples
 
 
 async def _media(model: ChatModel, options: Options) -> tuple[Media, ...]:

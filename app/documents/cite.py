@@ -81,7 +81,7 @@ class _Read:
     exact: Exact
     is_yes_or_no: bool
     is_denial: bool
-    """It says that something is not there, which no passage bears out."""
+    """It may say that something is not in the passages: no mark is added, and none is missed."""
 
     @property
     def says_something(self) -> bool:
@@ -159,10 +159,10 @@ class Citing:
         return Checked(tuple(citations), tuple(unfound))
 
     def _judge(self, claim: Claim, read: _Read) -> list[Citation]:
-        ranked = [] if read.is_denial else self._ranked(read)
+        ranked = self._ranked(read)
         if not claim.marks:
             return self._added(claim, read, ranked)
-        if not ranked and not read.is_denial and self._bear_out_together(claim, read):
+        if not ranked and self._bear_out_together(claim, read):
             return [
                 self._citation(
                     claim, read, Span(*mark.span()), int(mark[1]), Verdict.KEPT, int(mark[1])
@@ -174,10 +174,10 @@ class Citing:
         for mark in claim.marks:
             written = int(mark.group(1))
             number, verdict = self._verdict(written, read, ranked)
-            if number in shown or verdict is Verdict.DROPPED and any(shown):
+            if number in shown:
                 number, verdict = written, Verdict.DROPPED
-            else:
-                shown.add(number if verdict is not Verdict.DROPPED else 0)
+            elif verdict is not Verdict.DROPPED:
+                shown.add(number)
             place = Span(*mark.span())
             citations.append(self._citation(claim, read, place, number, verdict, written))
         return citations
@@ -197,7 +197,9 @@ class Citing:
     def _added(
         self, claim: Claim, read: _Read, ranked: Sequence[tuple[float, int]]
     ) -> list[Citation]:
-        if not ranked or not read.says_something or claim.text.startswith(NO_RUNNING_TEXT):
+        if not ranked or read.is_denial or not read.says_something:
+            return []
+        if claim.text.startswith(NO_RUNNING_TEXT):
             return []
         _, number = ranked[0]
         passage = self._passages[number - 1]

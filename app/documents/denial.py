@@ -1,4 +1,8 @@
-"""Whether a sentence says that something is not in the passages, in the usual words for that."""
+"""Whether a sentence may say that something is not in the passages, in the usual words for that.
+
+The words alone do not tell that from a statement: "the rent does not include heating". So such a
+sentence gets no mark of ours, while one that the model wrote is checked like any other.
+"""
 
 import re
 
@@ -29,5 +33,5 @@ _DENIALS = re.compile(
 
 
 def denies(sentence: str) -> bool:
-    """A sentence of which this is right is no statement that a passage could bear out."""
+    """A sentence of which this is right may be one that no passage could bear out."""
     return _DENIALS.search(sentence) is not None

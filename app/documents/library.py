@@ -3,7 +3,8 @@
     add, look ---> Sight of each root ---> changes of its files ---> Intake reads what waits
     find --------> its own connection, so that a question never waits for a file
 
-Nothing here is needed to be kept: all of it can be made again from the files.
+What was read can be made again from the files, where a password opened one with that password.
+Which places were added and what collections they are in stands nowhere else.
 """
 
 import asyncio

@@ -1,7 +1,8 @@
 """The schema of the document library, as numbered steps; see `app/history/migrations.py`.
 
 A file is a place, a document is what lies there: same bytes are one document, whatever their
-names. Nothing here is the only copy of anything: it can all be made again from the files.
+names. What was read can be made again from the files, some of it only with a password. The added
+places and the collections stand nowhere else.
 """
 
 from sqlite_utils import Database as Tables

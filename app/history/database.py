@@ -233,7 +233,8 @@ class Database:
         num_changes = tables.conn.total_changes
         try:
             value = fn(tables)
-            if tables.conn.total_changes != num_changes:
+            # A reader changes only temporary tables, which lie in no file.
+            if not self._is_reader and tables.conn.total_changes != num_changes:
                 self._check_file()
             tables.execute("commit")
         finally:

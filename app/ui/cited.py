@@ -25,9 +25,11 @@ TITLES = {
     Verdict.ADDED: "The model named no passage; this one says it. ",
 }
 
-# Signs that nobody writes stand for what is ours, until the text around it is made harmless.
+# These signs stand for what is ours, until the text around it is made harmless. Where an answer has
+# them itself, as the icons of a page that it copies, they are taken out of it before.
 _MARK, _END, _UNFOUND, _FOUND = "\ue000", "\ue001", "\ue002", "\ue003"
-_PLACED = re.compile(f"{_MARK}(\\d+){_END}|{_UNFOUND}|{_FOUND}")
+_OURS = re.compile(f"[{_MARK}{_END}{_UNFOUND}{_FOUND}]")
+_PLACED = re.compile(f"{_MARK}(\\d{{1,9}}){_END}|{_UNFOUND}|{_FOUND}")
 _FORMULA = re.compile(r"\$\$[\s\S]+?\$\$|\\\([\s\S]+?\\\)|\\\[[\s\S]+?\\\]")
 _LITERAL = re.compile(f"(?:{SPAN.pattern})|{_FORMULA.pattern}")
 # What a line begins with for the sake of its form: a list, a quotation, a heading.
@@ -36,7 +38,7 @@ _BULLET = re.compile(r"\s*(?:(?:[-*+>]|\d+[.)]|#{1,6})\s+)*")
 
 def cited(message: Message, grounds: Grounds) -> str:
     """The text of the answer, as safe as any, with chips in the place of its marks."""
-    content = message.content
+    content = _OURS.sub("\ufffd", message.content)
     order = {citation: number for number, citation in enumerate(grounds.citations, start=1)}
     by_line = replace(grounds, unfound=_by_line(content, grounds.unfound))
     signs = marked(
@@ -111,7 +113,7 @@ def _marks(text: str, grounds: Grounds) -> str:
 
 
 def _citation(match: re.Match[str], grounds: Grounds) -> Citation | None:
-    """None: a model has written signs of ours."""
+    """None: no mark of this answer has this number."""
     number = int(match[1])
     found = grounds.citations[number - 1] if 0 < number <= len(grounds.citations) else None
     return found if found is not None and found.is_shown else None
@@ -138,8 +140,10 @@ def _chip(
 
 
 def _by_line(content: str, spans: tuple[Span, ...]) -> tuple[Span, ...]:
-    """Without line ends and what begins a line, which make the form of the text."""
+    """Without line ends and what begins a line, which make the form of the text, and without code:
+    a sign before a fence would make it none."""
     found: list[Span] = []
+    code = _code(content)
     for span in spans:
         at = span.start
         for line in content[span.start : span.end].split("\n"):
@@ -148,7 +152,19 @@ def _by_line(content: str, spans: tuple[Span, ...]) -> tuple[Span, ...]:
             start = at + (bullet.end() if bullet else 0)
             end = at + len(line.rstrip())
             # A row of a table is made of its bars.
-            if start < end and "|" not in line:
+            is_code = any(low <= at < high for low, high in code)
+            if start < end and "|" not in line and not is_code:
                 found.append(Span(start, end))
             at += len(line) + 1
     return tuple(found)
+
+
+def _code(content: str) -> list[tuple[int, int]]:
+    """Where lines are fenced."""
+    found: list[tuple[int, int]] = []
+    at = 0
+    for part in parts(content):
+        if part.is_code:
+            found.append((at, at + len(part.text)))
+        at += len(part.text)
+    return found

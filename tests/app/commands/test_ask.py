@@ -5,11 +5,13 @@ from typing import Any
 
 import pytest
 
+from app.chat.example import Example
 from app.commands.arguments import make_parser
 from app.commands.carry_out import carry_out
 from app.commands.given import options_of
 from app.commands.options import Options
 from app.documents.library import Library
+from app.presets.preset import Preset
 from engine.errors import UsageError
 from tests.app.commands.console import Recorder
 from tests.fakes_documents import FakeReader
@@ -51,6 +53,34 @@ async def test_the_answer_comes_with_file_page_and_quote(
         "    The river Inn rises in Switzerland, at Maloja.",
     ]
     assert console.notes[0] == "This was not found in the passages: Monks painted it [1]."
+
+
+async def test_the_quote_is_that_of_a_mark_that_is_shown(
+    services: FakeModelServices, papers: Path
+) -> None:
+    services.engine.script = "Monks painted it [1]. It rises at Maloja [1]."
+    console = await ask(services, QUESTION)
+    assert console.out.splitlines()[-1] == "    The river Inn rises in Switzerland, at Maloja."
+
+
+async def test_a_preset_brings_its_prompt_and_examples(
+    services: FakeModelServices, papers: Path
+) -> None:
+    services.engine.script = "At Maloja."
+    services.presets.save(
+        Preset(
+            name="Pirate",
+            sampling={"temperature": 1.5},
+            system_prompt="Speak like a pirate.",
+            examples=(Example("2+2?", "Vier."),),
+        )
+    )
+    await ask(services, QUESTION, preset="pirate")
+    (stream,) = services.engine.streams
+    tokenizer = (await services.chat_model()).loaded.tokenizer
+    prompt = b"".join(map(tokenizer.token_bytes, stream.prompt))
+    assert 0 <= prompt.find(b"pirate") < prompt.find(b"Vier.") < prompt.find(b"Maloja")
+    assert stream.params.temperature == 1.5
 
 
 async def test_json_has_what_other_programs_rely_on(

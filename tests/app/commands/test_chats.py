@@ -4,15 +4,20 @@ import asyncio
 import json
 import os
 import stat
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from app.chat.message import MessageState
 from app.commands.carry_out import carry_out
 from app.commands.options import Options
+from app.documents.citation import Citation, Span, Verdict
+from app.documents.grounds import Grounds
 from engine.errors import HistoryError, NotFound, UsageError
 from tests.app.commands.console import Recorder
+from tests.app.documents.test_grounds import quotation
 from tests.fakes_model import FakeEngine, FakeModelServices
 from tests.waiting import until
 
@@ -130,6 +135,25 @@ async def test_a_conversation_is_shown(services: FakeModelServices) -> None:
     shown = (await chats(services, "show", ids=(one,), json=True)).json()
     assert [each["content"] for each in shown["messages"]] == ["Hello", "Good day 🙂"]
     assert shown["messages"][1]["timings"]["completion_tokens"] == 13
+
+
+async def test_names_of_files_are_shown_as_they_are(services: FakeModelServices) -> None:
+    one = (await services.conversations.create()).conversation_id
+    name = "/papers/\x1b[2Jle\u202ease\n.pdf"
+    grounds = Grounds(
+        is_found=True,
+        quotations=(quotation(paths=(name,), page=3),),
+        citations=(
+            Citation(
+                number=1, sentence=Span(0, 9), mark=Span(5, 8), verdict=Verdict.KEPT, written=1
+            ),
+        ),
+    )
+    turn = await services.conversations.begin_turn(one, "When?", grounds=grounds)
+    said = replace(turn.answer, content="May. [1].", state=MessageState.DONE, grounds=grounds)
+    await services.conversations.finish_answer(said)
+    out = (await chats(services, "show", ids=(one,))).out
+    assert out.endswith("\n[1: \ufffd[2Jle\ufffdase\ufffd.pdf, page 3]\n")
 
 
 async def test_an_unknown_conversation_is_a_sentence(services: FakeModelServices) -> None:

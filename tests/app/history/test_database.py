@@ -260,6 +260,23 @@ def test_nothing_is_written_into_a_history_that_was_deleted_or_moved(
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows deletes no file that is open")
+def test_a_reader_may_use_temporary_tables_of_a_file_that_was_moved(
+    path: Path, database: Database
+) -> None:
+    database.run_sync(insert("kept"))
+
+    def asked(tables: Tables) -> set[str]:
+        tables.execute("create table if not exists temp.asked (word)")
+        tables.execute("insert into temp.asked values ('a')")
+        return ids(tables)
+
+    with Database(path, is_reader=True) as reader:
+        reader.run_sync(ids)
+        path.rename(path.with_name("away.sqlite3"))
+        assert reader.run_sync(asked) == {"kept"}
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows deletes no file that is open")
 async def test_a_message_is_refused_once_the_folder_is_deleted(
     path: Path, database: Database
 ) -> None:

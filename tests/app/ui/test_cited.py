@@ -85,10 +85,25 @@ def test_what_is_not_found_is_marked_line_by_line_and_lists_stay_lists() -> None
     )
 
 
+def test_code_stays_code_though_a_sentence_around_it_is_not_found() -> None:
+    content = "So:\n\n```python\nb = a[1]\n```\n\nThat."
+    text = shown(content, unfound=(Span(0, len(content)),))
+    mark = f'<span class="unfound" title="{UNFOUND}">'
+    assert text == f"{mark}So:</span>\n\n```python\nb = a[1]\n```\n\n{mark}That.</span>"
+
+
 def test_a_model_cannot_write_what_stands_for_our_chips() -> None:
     for content in ("a \ue0001\ue001 b", "\ue00099\ue001", "\ue002x\ue003"):
         text = shown(content)
         assert "<a" not in text and "\ue000" not in text
+
+
+def test_signs_of_ours_in_an_answer_are_shown_as_unknown_ones_and_move_nothing() -> None:
+    content = "\ue0001\ue001 ends \ue002in May\ue003 [1]."
+    text = shown(content, at(content, "[1]"))
+    assert text.startswith("\ufffd1\ufffd ends \ufffdin May\ufffd <a ") and text.count("<a") == 1
+    assert "span" not in text and text.endswith("</a>.")
+    assert shown(f"\ue000{'1' * 5000}\ue001") == f"\ufffd{'1' * 5000}\ufffd"
 
 
 def test_below_the_answer_stands_what_was_looked_at() -> None:
