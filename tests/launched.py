@@ -1,5 +1,6 @@
 """A launcher as a process of its own, with an app of ours or the real one behind it."""
 
+import http.client
 import json
 import os
 import signal
@@ -92,7 +93,7 @@ class Launched:
                 return response.status, response.read().decode()
         except urllib.error.HTTPError as error:
             return error.code, error.read().decode()
-        except ConnectionResetError:
+        except (ConnectionResetError, http.client.IncompleteRead):
             # It died with our request in its hands, as a page sees it, too.
             return 0, ""
 

@@ -255,7 +255,7 @@ def test_two_commands_at_once_both_answer(app: AppProcess) -> None:
 def test_standard_input_and_a_narrow_terminal(app: AppProcess) -> None:
     process = start(
         app.home,
-        *("generate", "-", "--max-tokens", "5"),
+        *("generate", "-", "--max-tokens", "5", "--min-tokens", "5"),
         stdin=subprocess.PIPE,
         env={"PYTHONIOENCODING": "ascii", "LC_ALL": "C"},
     )
