@@ -31,10 +31,12 @@ def here(
     listed: Sequence[Listed],
     library: ModelLibrary,
     settings: Settings,
+    coming: Sequence[dict[str, Any]],
     in_use: Path | None = None,
     adapters: Sequence[Adapter] = (),
 ) -> dict[str, Any]:
-    """What the sheet opens with; the model `in_use` is changed by `adapters`."""
+    """What the sheet opens with; the model `in_use` is changed by `adapters`. `coming` are the
+    `downloads` of before the models were looked at."""
     rows = []
     for each in sorted(listed, key=lambda each: each.look.is_adapter):
         if each.look.is_adapter:
@@ -48,7 +50,7 @@ def here(
         "room": f"{bytes_in_words(library.room().available)} of memory are free for a model.",
         "is_measured": library.pace() is not None,
         "models": rows,
-        "downloads": downloads(library),
+        "downloads": coming,
     }
 
 

@@ -105,12 +105,14 @@ class ModelDesk:
 
     async def here(self) -> dict[str, Any]:
         services, library = self._services, self._services.library
+        # First: of one that ends meanwhile the page asks again, when it is known as downloaded.
+        coming = words.downloads(library)
         found = await library.here()
         try:
             in_use, adapters = services.model_path, services.adapters
         except ModelNotFound:
-            return words.here(found, library, services.settings)
-        return words.here(found, library, services.settings, in_use, adapters)
+            return words.here(found, library, services.settings, coming)
+        return words.here(found, library, services.settings, coming, in_use, adapters)
 
     async def available(self) -> list[dict[str, Any]]:
         return words.available(catalog(), self._services.library.available(catalog()))

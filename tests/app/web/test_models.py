@@ -9,6 +9,8 @@ from typing import Any
 import httpx
 import pytest
 
+from app.models.library import Listed
+from app.models.way import DownloadState
 from app.web import server
 from engine.adapter import Adapter
 from tests.engine.backends.llama_cpp.tiny_adapter import write_tiny_adapter
@@ -16,6 +18,7 @@ from tests.engine.backends.llama_cpp.tiny_model import write_tiny_model
 from tests.fakes_chat import FakeServices
 from tests.fakes_hub import FakeHub
 from tests.serving import served
+from tests.visitor import eventually
 
 
 @pytest.fixture
@@ -237,3 +240,31 @@ async def test_a_connection_that_is_closed_in_the_middle_leaves_nothing(
     # It can come again.
     url = "/_app/models/drop?name=mine.gguf"
     assert "refused" not in (await client.post(url, content=content)).json()
+
+
+async def test_a_download_that_ends_while_the_models_are_looked_at_is_still_named(
+    client: httpx.AsyncClient, services: FakeServices, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The page would else not ask again, and call it a file that somebody put there."""
+    library = services.library
+    seen = library.here
+
+    async def looked_at_before_the_end() -> list[Listed]:
+        listed = await seen()
+        hub.wrong.bytes_per_s = 0.0
+
+        async def is_done() -> bool:
+            return all(each.state is DownloadState.DONE for each in library.downloads.all())
+
+        await eventually(is_done, "the end of the download")
+        return listed
+
+    with FakeHub().serving() as hub:
+        monkeypatch.setenv("HF_ENDPOINT", hub.url)
+        hub.files["some/one"] = {"one-Q4_K_M.gguf": bytes(50_000)}
+        hub.wrong.bytes_per_s = 50_000
+        await library.download("some/one")
+        monkeypatch.setattr(library, "here", looked_at_before_the_end)
+        here = (await client.get("/_app/models")).json()
+    assert [each["name"] for each in here["downloads"]] == ["one-Q4_K_M"]
+    assert (await client.get("/_app/models/downloads")).json() == []
