@@ -204,7 +204,7 @@ class MachinePanel:
     @told
     async def load_again(self) -> list[Any]:
         """Gives values for `pending` and `figures`."""
-        await self.services.reload_model()
+        await self.services.model.reload()
         return [*self._pending(), *await self.look()]
 
     @told
@@ -218,13 +218,13 @@ class MachinePanel:
         if disk != _in_gb(disk_bytes):
             disk_bytes = _default("kv_disk_bytes") if disk is None else round(disk * GB)
         _check(replace(settings, kv_ram_bytes=ram_bytes, kv_disk_bytes=disk_bytes))
-        await self.services.limit_kv(ram_bytes, disk_bytes)
+        await self.services.model.limit_kv(ram_bytes, disk_bytes)
         return await self.look()
 
     @told
     async def forget_all(self) -> list[str]:
         """Delete what was read and kept. Gives values for `figures`."""
-        await self.services.forget_kv()
+        await self.services.model.forget_kv()
         return await self.look()
 
     async def show_switches(self) -> list[bool]:
