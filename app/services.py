@@ -1,7 +1,7 @@
 """The composition root: who exists, in which order they are made and closed.
 
     Paths, Settings -> Database -> Conversations -> ChatSession -> Jobs, IdleWork
-                 `--> ModelChoice -> ModelHolder -----^
+                 `--> ModelInUse, ModelHolder --------^
 
 Nothing is opened before it is asked for, so that a command pays only for what it uses.
 """
@@ -10,7 +10,6 @@ import asyncio
 import logging
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from time import monotonic
@@ -36,20 +35,15 @@ from app.media.pending import Pending
 from app.memory import Memory, given_back
 from app.models.choice import ModelChoice
 from app.models.holder import ModelHolder
+from app.models.in_use import ModelInUse
 from app.models.local import LocalModel
 from app.models.starter import starter_model
 from app.paths import Paths
 from app.presets.store import Presets
-from app.settings import Settings, load_settings, save_settings
+from app.settings import Settings, load_settings
 from engine.adapter import Adapter
 from engine.config import EngineConfig
-from engine.errors import (
-    HistoryError,
-    InglenookError,
-    ModelError,
-    ModelNotFound,
-    UsageError,
-)
+from engine.errors import HistoryError
 from engine.media import MediaKind
 
 if TYPE_CHECKING:
@@ -93,39 +87,43 @@ class Services:
             paths.create()
         self.start_facts = start_facts
         self.paths = paths
-        self._choice = ModelChoice(
-            paths=paths,
-            settings=load_settings(paths.settings),
-            model=model,
-            draft_model=draft_model,
-            adapters=tuple(adapters),
-            mmproj=mmproj,
-        )
         self._holder = ModelHolder(
-            self._wanted_config,
-            lambda: None if self._choice.is_named else starter_model(),
+            lambda: self.model.wanted_config,
+            lambda: self.model.choice.fallback,
             self._open_model,
             self._on_loaded,
             self._on_leaving,
         )
+        self.model = ModelInUse(
+            ModelChoice(
+                paths=paths,
+                settings=load_settings(paths.settings),
+                model=model,
+                draft_model=draft_model,
+                adapters=tuple(adapters),
+                mmproj=mmproj,
+            ),
+            self._holder,
+            lambda: self.library,
+            lambda: any(self.activity().values()),
+            is_safe=start_facts.is_safe,
+        )
         self.url = ""
         """Where the app is reached; set before the page is built."""
-        self._keeps_kv = False
         self._resting: asyncio.Task[None] | None = None
         self._forgetting = Forgetting(
             self._living,
             lambda conversation_id: self.jobs.leave(conversation_id),
             self.chat_model,
-            lambda: self._holder.is_begun or self._keeps_kv,
+            lambda: self._holder.is_begun or self.model.keeps_kv,
         )
 
     @property
     def settings(self) -> Settings:
-        return self._choice.settings
+        return self.model.choice.settings
 
     def save_settings(self, settings: Settings) -> None:
-        save_settings(self.paths.settings, settings)
-        self._choice = replace(self._choice, settings=settings)
+        self.model.save_settings(settings)
 
     @cached_property
     def api_key(self) -> str:
@@ -207,12 +205,7 @@ class Services:
     @property
     def model_path(self) -> Path:
         """Raises ModelNotFound when none was chosen and the starter is not installed."""
-        return self._choice.model_path
-
-    @property
-    def draft_model_path(self) -> Path | None:
-        """The model that guesses for the other one; None: there is none."""
-        return self._choice.draft_model_path
+        return self.model.choice.model_path
 
     @property
     def adapters(self) -> tuple[Adapter, ...]:
@@ -220,18 +213,7 @@ class Services:
 
         Raises InvalidParams.
         """
-        return self._choice.used_adapters
-
-    def named_adapters(self, named: Sequence[tuple[str, float]]) -> tuple[Adapter, ...]:
-        return self._choice.find_adapters(named)
-
-    @property
-    def mmproj_path(self) -> Path | None:
-        """What the model reads pictures and sounds with; None: there is nothing.
-
-        Raises ModelNotFound.
-        """
-        return self._choice.mmproj_path
+        return self.model.choice.used_adapters
 
     @property
     def is_starter_model(self) -> bool:
@@ -240,13 +222,7 @@ class Services:
 
     @property
     def model_name(self) -> str:
-        model = self.loaded_model
-        if model is not None:
-            return model.name
-        try:
-            return self.model_path.stem
-        except ModelNotFound:
-            return "no model"
+        return self.model.name
 
     @cached_property
     def library(self) -> "ModelLibrary":
@@ -261,7 +237,7 @@ class Services:
         """The user's own files, followed while the app runs."""
         from app.documents.opening import open_library
 
-        return open_library(self.paths, is_followed=self._keeps_kv)
+        return open_library(self.paths, is_followed=self.model.keeps_kv)
 
     @cached_property
     def received(self) -> "Received":
@@ -310,23 +286,23 @@ class Services:
         return self._holder.memory
 
     async def chat_model(self) -> ChatModel:
-        """The model, loaded at the first call, or at the first after it was freed or could not be
-        loaded. Raises the sentence that says why it cannot be."""
+        """The model, once it is loaded; loading begins here where nothing has begun it, where it
+        was freed, and where it could not be loaded before.
+
+        Raises the sentence that says why it cannot be.
+        """
         return await self._holder.get()
 
     @property
     def engine_config(self) -> EngineConfig:
         """With what the model is loaded, or would be now. Raises ModelNotFound, InvalidParams."""
-        return self._wanted_config() if self.memory is None else self.memory.config
-
-    def _wanted_config(self) -> EngineConfig:
-        return self._choice.config(keeps_kv=self._keeps_kv, is_safe=self.start_facts.is_safe)
+        return self.model.wanted_config if self.memory is None else self.memory.config
 
     async def _open_model(self, config: EngineConfig) -> ChatModel:
         return await asyncio.to_thread(load_chat_model, config)
 
     async def _on_loaded(self, model: ChatModel) -> None:
-        if self._keeps_kv:
+        if self.model.keeps_kv:
             await self._forgetting.all_but_the_living(model)
 
     async def _on_leaving(self) -> None:
@@ -334,110 +310,19 @@ class Services:
         self.prospects.forget_all()
         await self.jobs.leave_idle_work()
 
-    async def reload_model(self) -> None:
-        """Load the model again, with the settings as they are now.
-
-        Refused while it is answering. Raises the sentence that says why it cannot be loaded.
-        """
-        await self._holder.settled()
-        self._check_quiet()
-        await self._holder.replace()
-
     async def use_model(self, path: Path) -> str:
-        """Let this model answer, from now on and at every start; what is loaded is freed first.
-
-        Gives what the user should know of it. Raises the sentence that says why it cannot be used;
-        then the old one answers on. Refused while it is answering.
-        """
-        # Reading a header needs the library, which other commands should not wait for.
-        from engine.backends.llama_cpp.chat_file import check_chat_file
-
-        await asyncio.to_thread(check_chat_file, path)
-        chosen = replace(self.settings, model="" if path == starter_model() else str(path))
-        return await self._load_instead(chosen, str(path), "", "")
+        return await self.model.use(path)
 
     async def use_adapters(self, adapters: Sequence[Adapter]) -> str:
-        """Let these, and no others, change the model that answers, from now on and at every start.
-
-        Gives what the user should know of it. Raises the sentence that says why they cannot be
-        used; then it answers on as before. Refused while it is answering.
-        """
-        path = self.model_path
-        chosen = self.settings.with_adapters(path, adapters)
-        # Raises InvalidParams for too many of them.
-        chosen.engine_config(path)
-        wanted = self._choice.model, self._choice.mmproj
-        return await self._load_instead(chosen, str(path), *wanted)
-
-    async def _load_instead(self, chosen: Settings, model: str, wanted: str, mmproj: str) -> str:
-        """Load `model` by `chosen` in the place of what is loaded, if something is, and keep that
-        choice; `wanted` and `mmproj` are what is named by a command afterwards."""
-        before = self._choice
-        if self._holder.is_begun:
-            self._check_quiet()
-            # By its name, so that the starter does not take its place.
-            self._choice = replace(before, settings=chosen, model=model, adapters=(), mmproj=mmproj)
-            try:
-                await self.reload_model()
-            except InglenookError as error:
-                self._choice = before
-                with suppress(InglenookError):
-                    await self.reload_model()
-                raise ModelError(f"{error} {self.model_name} answers on.") from error
-        self._choice = replace(before, model=wanted, adapters=(), mmproj=mmproj)
-        self.save_settings(chosen)
-        return self.model_notice
+        return await self.model.use_adapters(adapters)
 
     async def remove_model(self, model: LocalModel) -> None:
-        """Delete what was downloaded, forget what was added; not what answers."""
-        if self.model_path == model.path:
-            raise UsageError(f"{model.name} is the model that answers: use another one first.")
-        if model.path in [each.path for each in self.adapters]:
-            raise UsageError(
-                f"{model.name} changes the model that answers: take it off that one first."
-            )
-        await asyncio.to_thread(self.library.remove, model)
-        # Another model would be loaded with it later on, and fail.
-        self.save_settings(self.settings.without_adapter(model.path))
-        if self.settings.model in (str(model.path), model.name):
-            self.save_settings(replace(self.settings, model=""))
-
-    async def free_when_idle(self, now: float) -> bool:
-        """Free the model when nobody has asked anything for as long as the settings say. Gives
-        whether it was freed; the next message loads it again."""
-        if any(self.activity().values()):
-            self._holder.note_use(now)
-        minutes = self.settings.unload_after_minutes
-        return minutes is not None and await self._holder.free_after(60 * minutes, now)
+        await self.model.remove(model)
 
     async def _rest(self) -> None:
         while True:
             await asyncio.sleep(IDLE_LOOK_S)
-            await self.free_when_idle(monotonic())
-
-    def _check_quiet(self) -> None:
-        if any(self.activity().values()):
-            raise UsageError(
-                "The model is answering: wait for the end of the answer or stop it, and then load"
-                " the model again."
-            )
-
-    async def limit_kv(self, ram_bytes: int | None, disk_bytes: int) -> None:
-        """Let new budgets hold from now on, and at the next start."""
-        self.save_settings(replace(self.settings, kv_ram_bytes=ram_bytes, kv_disk_bytes=disk_bytes))
-        if self.loaded_model is not None:
-            await self.loaded_model.loaded.engine.limit_kv(ram_bytes, disk_bytes)
-
-    async def forget_kv(self) -> None:
-        """Delete all that was read and kept, in memory and on the disk. Not while it answers."""
-        if any(self.activity().values()):
-            raise UsageError(
-                "The model is answering: wait for the end of the answer or stop it, and then"
-                " delete what is stored."
-            )
-        if self.loaded_model is not None or self._keeps_kv:
-            # One that was freed left its KV on the disk.
-            await (await self.chat_model()).loaded.engine.forget_all()
+            await self.model.free_when_idle(monotonic())
 
     async def _living(self) -> list[str]:
         return [*await self.conversations.ids(), *await self.programs.owners()]
@@ -463,9 +348,8 @@ class Services:
         Call it in the event loop of the process that owns the home. A model that cannot be
         loaded leaves the history readable.
         """
-        self._keeps_kv = True
         self._resting = asyncio.create_task(self._rest())
-        self._holder.begin()
+        self.model.begin()
         if self.paths.documents.exists():
             # What is wrong with it hears whoever asks for a file.
             with suppress(HistoryError):

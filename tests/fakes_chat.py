@@ -242,6 +242,24 @@ class FakeProspects:
         )
 
 
+class FakeModelInUse:
+    """A model that is never loaded; `services` keep what is chosen for it."""
+
+    def __init__(self, services: "FakeServices") -> None:
+        self._services = services
+
+    async def reload(self) -> None:
+        raise UsageError("There is no model to load.")
+
+    async def limit_kv(self, ram_bytes: int | None, disk_bytes: int) -> None:
+        self._services.settings = replace(
+            self._services.settings, kv_ram_bytes=ram_bytes, kv_disk_bytes=disk_bytes
+        )
+
+    async def forget_kv(self) -> None:
+        pass
+
+
 class FakeServices:
     """Everything the page asks for, with its history in `folder`."""
 
@@ -265,6 +283,7 @@ class FakeServices:
         self.pending = Pending()
         self.senses = TEXT_ALONE
         self.used: list[Path] = []
+        self.model = FakeModelInUse(self)
         self.memory = None
         self.start_facts = StartFacts()
         self.machine = FakeMachine()
@@ -291,9 +310,6 @@ class FakeServices:
     def save_settings(self, settings: Settings) -> None:
         self.settings = settings
 
-    async def reload_model(self) -> None:
-        raise UsageError("There is no model to load.")
-
     @property
     def model_path(self) -> Path:
         path = starter_model()
@@ -314,12 +330,6 @@ class FakeServices:
 
     async def remove_model(self, model: LocalModel) -> None:
         self.library.remove(model)
-
-    async def limit_kv(self, ram_bytes: int | None, disk_bytes: int) -> None:
-        self.settings = replace(self.settings, kv_ram_bytes=ram_bytes, kv_disk_bytes=disk_bytes)
-
-    async def forget_kv(self) -> None:
-        pass
 
     async def tell(
         self,

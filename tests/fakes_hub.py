@@ -5,11 +5,13 @@ import json
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
+
+from tests.quiet_server import QuietServer
 
 REVISION = "0123456789abcdef"
 
@@ -42,37 +44,16 @@ class FakeHub:
         self.etag = '"one"'
         self.asked: list[tuple[str, str]] = []
         self.go_on = threading.Event()
-        hub = self
-
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def do_GET(self) -> None:
-                with suppress(ConnectionError):
-                    hub.answer(self)
-
-            def log_message(self, format: str, *arguments: Any) -> None:
-                pass
-
-        class Server(ThreadingHTTPServer):
-            daemon_threads = True
-
-            def handle_error(self, request: Any, client_address: Any) -> None:
-                """Whoever leaves in the middle is no fault here."""
-
-        self._server = Server(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self._server.server_port}"
+        self._server = QuietServer(self.answer, "HTTP/1.1")
+        self.url = self._server.url
 
     @contextmanager
     def serving(self) -> Iterator["FakeHub"]:
-        thread = threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True)
-        thread.start()
-        try:
-            yield self
-        finally:
-            self.go_on.set()
-            self._server.shutdown()
-            self._server.server_close()
+        with self._server.serving():
+            try:
+                yield self
+            finally:
+                self.go_on.set()
 
     @property
     def ranges(self) -> list[str]:

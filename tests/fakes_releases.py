@@ -3,11 +3,12 @@
 import json
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler
 from typing import Any
 
 from app.updates.comparison import this_system
+from tests.quiet_server import QuietServer
 
 SUM = "0123456789abcdef" * 4
 
@@ -36,36 +37,20 @@ class FakeReleases:
         self.wrong: Callable[[BaseHTTPRequestHandler], None] | None = None
         self.asked: list[str] = []
         self.is_over = threading.Event()
-        releases = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                releases.asked.append(self.path)
-                with suppress(ConnectionError):
-                    (releases.wrong or releases.answer)(self)
-
-            def log_message(self, format: str, *arguments: Any) -> None:
-                pass
-
-        class Server(ThreadingHTTPServer):
-            daemon_threads = True
-
-            def handle_error(self, request: Any, client_address: Any) -> None:
-                """Whoever leaves in the middle is no fault here."""
-
-        self._server = Server(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self._server.server_port}/inglenook"
+        self._server = QuietServer(self._answer)
+        self.url = f"{self._server.url}/inglenook"
 
     @contextmanager
     def serving(self) -> Iterator["FakeReleases"]:
-        thread = threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True)
-        thread.start()
-        try:
-            yield self
-        finally:
-            self.is_over.set()
-            self._server.shutdown()
-            self._server.server_close()
+        with self._server.serving():
+            try:
+                yield self
+            finally:
+                self.is_over.set()
+
+    def _answer(self, request: BaseHTTPRequestHandler) -> None:
+        self.asked.append(request.path)
+        (self.wrong or self.answer)(request)
 
     def says(self, value: Any) -> None:
         self.body = json.dumps(value).encode()

@@ -46,26 +46,27 @@ COMMANDS: Mapping[str, Command] = {
 
 async def carry_out(services: Services, options: Options, console: Console) -> None:
     """Raises the InglenookError that ends the command."""
-    if options.model and services.model_path != find_model(
+    choice = services.model.choice
+    if options.model and choice.model_path != find_model(
         services.paths, services.settings, options.model
     ):
         raise UsageError(
-            f"The running app uses {services.model_path.name}: leave --model out, or quit the app"
+            f"The running app uses {choice.model_path.name}: leave --model out, or quit the app"
             " first."
         )
-    if options.draft_model and services.draft_model_path != find_model(
+    if options.draft_model and choice.draft_model_path != find_model(
         services.paths, services.settings, options.draft_model
     ):
         raise UsageError(
             "The running app uses another draft model, or none: leave --draft-model out, or quit"
             " the app first."
         )
-    if options.adapters and services.adapters != services.named_adapters(options.adapters):
+    if options.adapters and choice.used_adapters != choice.find_adapters(options.adapters):
         raise UsageError(
             f"The running app answers with {services.model_name}: leave --lora out, choose the"
             ' adapter under "Models" on the page, or quit the app first.'
         )
-    if options.mmproj and services.mmproj_path != Path(options.mmproj):
+    if options.mmproj and choice.mmproj_path != Path(options.mmproj):
         raise UsageError(
             "The running app reads pictures with another mmproj file, or not at all: leave --mmproj"
             " out, or quit the app first."

@@ -261,7 +261,7 @@ async def remove(services: Services, options: Options, console: Console) -> None
     question = library.check_removal(model)
     if not options.yes:
         raise UsageError(f"{question} Nothing was done: say so with --yes.")
-    await services.remove_model(model)
+    await services.model.remove(model)
     if options.json:
         write_json(console, {"removed": model.name, "path": str(model.path)})
     else:
@@ -271,7 +271,7 @@ async def remove(services: Services, options: Options, console: Console) -> None
 async def use(services: Services, options: Options, console: Console) -> None:
     """From now on, and at every start."""
     model = services.library.take(options.text)
-    notice = await services.use_model(model.path)
+    notice = await services.model.use(model.path)
     if options.json:
         write_json(console, {"name": model.name, "path": str(model.path), "notice": notice})
         return

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from app.models.local import find_model
 from app.models.mmproj import mmproj_beside
+from app.models.starter import starter_model
 from app.paths import Paths
 from app.safe_mode import safe_config
 from app.settings import Settings
@@ -32,6 +33,11 @@ class ModelChoice:
     def is_named(self) -> bool:
         """Whoever names a model or an adapter in the command wants that one or none."""
         return bool(self.model or self.adapters)
+
+    @property
+    def fallback(self) -> Path | None:
+        """Which model may take its place where memory is too small; None: no other one."""
+        return None if self.is_named else starter_model()
 
     @cached_property
     def model_path(self) -> Path:

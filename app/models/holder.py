@@ -93,8 +93,11 @@ class ModelHolder:
         asyncio.ensure_future(self.get()).add_done_callback(_note_failure)
 
     async def get(self) -> ChatModel:
-        """The model, loaded at the first call, or at the first after it was freed or could not be
-        loaded. Raises the sentence that says why it cannot be."""
+        """The model, once it is loaded; loading begins here where nothing has begun it, where it
+        was freed, and where it could not be loaded before.
+
+        Raises the sentence that says why it cannot be.
+        """
         self._used_at = monotonic()
         # What was wrong may have been put right since: a file that is back, memory that is free.
         if self._loading is None or self._has_failed:

@@ -324,7 +324,7 @@ class Chat:
         """Take a larger context, which loads the model again, and go on with what was asked."""
         services = self.services
         services.save_settings(replace(services.settings, context_tokens=context_tokens))
-        await services.reload_model()
+        await services.model.reload()
         return await self._go_on(text, attached, conversation_id)
 
     async def _decide(

@@ -39,111 +39,15 @@ class MachinePanel:
 
     def __init__(self, services: Services) -> None:
         self.services = services
-        settings = services.settings
         with gr.Accordion("Memory", open=False, elem_id="memory") as self.memory:
-            self.costs = gr.Markdown(elem_id="memory_costs")
-            self.context = gr.Dropdown(
-                list(CONTEXTS),
-                elem_id="context",
-                label="Context",
-                info=(
-                    "All conversations together; one may use all of it, up to what the model was"
-                    f" made for. Automatic is at most {DEFAULT_CONTEXT_TOKENS:,}."
-                ),
-                value=_shown(settings.context_tokens),
-            )
-            self.context_note = gr.Markdown(visible=False, elem_id="context_note")
-            self.kv_type = gr.Dropdown(
-                list(KV_TYPES),
-                elem_id="kv_type",
-                label="Kept as",
-                info="How exactly the model keeps what it has read.",
-                value=settings.kv_type,
-            )
-            self.threads = _number(
-                "threads", "Threads", "Processor cores at work; empty adapts by itself.", 1
-            )
-            self.batch = _number(
-                "max_batch_tokens",
-                "Read at once",
-                "Tokens of a long text in one step; more reads faster and stutters more.",
-                32,
-            )
-            self.rest = _number(
-                "unload_after",
-                "Free the model after, in minutes",
-                "When nobody asks anything; the next message loads it again. Empty keeps it.",
-                1,
-            )
-            self.reload_note = gr.Markdown(visible=False, elem_id="reload_note")
-            self.reload = gr.Button(
-                "Load the model again now", size="sm", visible=False, elem_id="reload"
-            )
-            self.ram = _number(
-                "kv_ram",
-                "Kept in RAM, in GB",
-                "Conversations that are not talking; empty is a quarter of what is free. Holds at"
-                " once.",
-                0,
-                whole=False,
-            )
-            self.disk = _number(
-                "kv_disk",
-                "Kept on the disk, in GB",
-                "So that a chat goes on at once after days; 0 stores nothing. Holds at once.",
-                0,
-                whole=False,
-            )
-            self.usage = gr.Markdown(elem_id="kv_usage")
-            self.forget = gr.Button("Delete all stored KV", size="sm", elem_id="forget_kv")
+            self._add_loading()
+            self._add_budgets()
             self.timer = gr.Timer(LOOK_S, active=False)
         with gr.Accordion("Answers", open=False) as self.answers:
-            self.reproducible = gr.Checkbox(
-                settings.reproducible,
-                elem_id="reproducible",
-                label="Reproducible",
-                info=(
-                    "At temperature 0 or with a seed, the same conversation gives the same answer,"
-                    " whatever else went on. Each answer is computed alone, so it may take longer."
-                ),
-            )
-            self.titles = gr.Checkbox(
-                settings.automatic_titles,
-                elem_id="automatic_titles",
-                label="Automatic titles",
-                info="The model names a new conversation while nobody waits.",
-            )
-            self.likelihoods = gr.Checkbox(
-                settings.show_likelihoods,
-                elem_id="show_likelihoods",
-                label="Show how sure the model was",
-                info=(
-                    "Answers from now on are stored with how likely each of their tokens was, and"
-                    " what else could have come: below an answer, “How sure it was”."
-                ),
-            )
+            self._add_switches()
         with gr.Accordion("For other programs", open=False):
-            gr.Textbox(
-                f"{services.url}/v1",
-                label="Address",
-                info="It speaks OpenAI's chat completions.",
-                interactive=False,
-                elem_id="api_address",
-                buttons=["copy"],
-            )
-            gr.Textbox(
-                services.api_key,
-                label="Key",
-                info="Whoever has it may use the model, and sees no conversation.",
-                interactive=False,
-                elem_id="api_key",
-                buttons=["copy"],
-            )
-        self.at_load = [self.context, self.kv_type, self.threads, self.batch]
-        self.budgets = [self.ram, self.disk]
-        self.switches = [self.reproducible, self.titles, self.likelihoods]
+            self._add_door()
         self.figures = [self.costs, self.usage]
-        self.pending = [self.context_note, self.reload_note, self.reload]
         self.opened = [
             *self.at_load,
             self.rest,
@@ -151,6 +55,118 @@ class MachinePanel:
             *self.figures,
             *self.pending,
         ]
+
+    def _add_loading(self) -> None:
+        """What the next loading takes, and the offer of it."""
+        settings = self.services.settings
+        self.costs = gr.Markdown(elem_id="memory_costs")
+        self.context = gr.Dropdown(
+            list(CONTEXTS),
+            elem_id="context",
+            label="Context",
+            info=(
+                "All conversations together; one may use all of it, up to what the model was"
+                f" made for. Automatic is at most {DEFAULT_CONTEXT_TOKENS:,}."
+            ),
+            value=_shown(settings.context_tokens),
+        )
+        self.context_note = gr.Markdown(visible=False, elem_id="context_note")
+        self.kv_type = gr.Dropdown(
+            list(KV_TYPES),
+            elem_id="kv_type",
+            label="Kept as",
+            info="How exactly the model keeps what it has read.",
+            value=settings.kv_type,
+        )
+        self.threads = _number(
+            "threads", "Threads", "Processor cores at work; empty adapts by itself.", 1
+        )
+        self.batch = _number(
+            "max_batch_tokens",
+            "Read at once",
+            "Tokens of a long text in one step; more reads faster and stutters more.",
+            32,
+        )
+        self.rest = _number(
+            "unload_after",
+            "Free the model after, in minutes",
+            "When nobody asks anything; the next message loads it again. Empty keeps it.",
+            1,
+        )
+        self.reload_note = gr.Markdown(visible=False, elem_id="reload_note")
+        self.reload = gr.Button(
+            "Load the model again now", size="sm", visible=False, elem_id="reload"
+        )
+        self.at_load = [self.context, self.kv_type, self.threads, self.batch]
+        self.pending = [self.context_note, self.reload_note, self.reload]
+
+    def _add_budgets(self) -> None:
+        """How much is kept of what was read, and what it takes now."""
+        self.ram = _number(
+            "kv_ram",
+            "Kept in RAM, in GB",
+            "Conversations that are not talking; empty is a quarter of what is free. Holds at"
+            " once.",
+            0,
+            whole=False,
+        )
+        self.disk = _number(
+            "kv_disk",
+            "Kept on the disk, in GB",
+            "So that a chat goes on at once after days; 0 stores nothing. Holds at once.",
+            0,
+            whole=False,
+        )
+        self.usage = gr.Markdown(elem_id="kv_usage")
+        self.forget = gr.Button("Delete all stored KV", size="sm", elem_id="forget_kv")
+        self.budgets = [self.ram, self.disk]
+
+    def _add_switches(self) -> None:
+        settings = self.services.settings
+        self.reproducible = gr.Checkbox(
+            settings.reproducible,
+            elem_id="reproducible",
+            label="Reproducible",
+            info=(
+                "At temperature 0 or with a seed, the same conversation gives the same answer,"
+                " whatever else went on. Each answer is computed alone, so it may take longer."
+            ),
+        )
+        self.titles = gr.Checkbox(
+            settings.automatic_titles,
+            elem_id="automatic_titles",
+            label="Automatic titles",
+            info="The model names a new conversation while nobody waits.",
+        )
+        self.likelihoods = gr.Checkbox(
+            settings.show_likelihoods,
+            elem_id="show_likelihoods",
+            label="Show how sure the model was",
+            info=(
+                "Answers from now on are stored with how likely each of their tokens was, and"
+                " what else could have come: below an answer, “How sure it was”."
+            ),
+        )
+        self.switches = [self.reproducible, self.titles, self.likelihoods]
+
+    def _add_door(self) -> None:
+        """Where other programs reach the model, and with what key."""
+        gr.Textbox(
+            f"{self.services.url}/v1",
+            label="Address",
+            info="It speaks OpenAI's chat completions.",
+            interactive=False,
+            elem_id="api_address",
+            buttons=["copy"],
+        )
+        gr.Textbox(
+            self.services.api_key,
+            label="Key",
+            info="Whoever has it may use the model, and sees no conversation.",
+            interactive=False,
+            elem_id="api_key",
+            buttons=["copy"],
+        )
 
     async def open(self) -> list[Any]:
         """Values for `opened`: as they are now, perhaps changed in another tab."""
@@ -204,7 +220,7 @@ class MachinePanel:
     @told
     async def load_again(self) -> list[Any]:
         """Gives values for `pending` and `figures`."""
-        await self.services.reload_model()
+        await self.services.model.reload()
         return [*self._pending(), *await self.look()]
 
     @told
@@ -218,13 +234,13 @@ class MachinePanel:
         if disk != _in_gb(disk_bytes):
             disk_bytes = _default("kv_disk_bytes") if disk is None else round(disk * GB)
         _check(replace(settings, kv_ram_bytes=ram_bytes, kv_disk_bytes=disk_bytes))
-        await self.services.limit_kv(ram_bytes, disk_bytes)
+        await self.services.model.limit_kv(ram_bytes, disk_bytes)
         return await self.look()
 
     @told
     async def forget_all(self) -> list[str]:
         """Delete what was read and kept. Gives values for `figures`."""
-        await self.services.forget_kv()
+        await self.services.model.forget_kv()
         return await self.look()
 
     async def show_switches(self) -> list[bool]:

@@ -7,7 +7,7 @@ import stat
 import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from http.server import BaseHTTPRequestHandler
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
@@ -15,29 +15,22 @@ import pytest
 from app.owner import HomeLock, OwnerAddress, own_or_find, owner_address, proof
 from app.paths import Paths
 from engine.errors import HomeBusy, HomeError
+from tests.quiet_server import QuietServer
 
 
 @contextmanager
 def listening(answer: bytes | None = None, token: str = "") -> Iterator[int]:
     """A program on a port: it answers everything with `answer`, or as the owner would."""
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            (nonce,) = parse_qs(urlsplit(self.path).query)["nonce"]
-            self.send_response(200)
-            self.end_headers()
-            self.wfile.write(proof(token, nonce).encode() if answer is None else answer)
+    def reply(request: BaseHTTPRequestHandler) -> None:
+        (nonce,) = parse_qs(urlsplit(request.path).query)["nonce"]
+        request.send_response(200)
+        request.end_headers()
+        request.wfile.write(proof(token, nonce).encode() if answer is None else answer)
 
-        def log_message(self, *_: object) -> None:
-            pass
-
-    server = HTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-    thread.start()
-    yield server.server_port
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    server = QuietServer(reply)
+    with server.serving():
+        yield server.port
 
 
 def unused_port() -> int:

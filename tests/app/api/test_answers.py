@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from app.api.answers import Answers
-from engine.async_engine import AsyncEngine
+from engine.async_engine import AsyncEngine, OutputStream
 from engine.engine import Engine
 from engine.errors import EngineError, PromptTooLong
 from engine.request import FinishReason, RequestOutput
@@ -97,16 +97,22 @@ async def test_what_cannot_be_asked_is_said_before_anything_is_written(room: Roo
 
 
 async def test_leaving_early_ends_all_of_them(room: Room) -> None:
-    answers = room.answers(3, replace(PARAMS, max_tokens=900))
+    streams: list[OutputStream] = []
+
+    def submit(params: SamplingParams) -> OutputStream:
+        streams.append(room.engine.submit(PROMPT, params))
+        return streams[-1]
+
     seen: set[int] = set()
     async with asyncio.timeout(20):
-        with answers:
+        with Answers(submit, replace(PARAMS, max_tokens=900), 3) as answers:
             async for number, _ in answers:
                 seen.add(number)
                 if len(seen) == 3:
                     break
-        while room.engine.num_running or room.engine.num_waiting:
-            await asyncio.sleep(0.01)
+        # What nobody has read of them yet, with how they ended.
+        left = [[output async for output in stream] for stream in streams]
+    assert [outputs[-1].finish_reason for outputs in left] == [FinishReason.ABORT] * 3
 
 
 async def test_an_abort_while_the_prompt_is_read_asks_for_no_others(room: Room) -> None:

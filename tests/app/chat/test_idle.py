@@ -1,6 +1,7 @@
 """Between two turns: what the next one will send is read, and the chat gets its title."""
 
 import asyncio
+import logging
 import os
 from collections.abc import AsyncIterator
 from dataclasses import replace
@@ -196,10 +197,16 @@ async def test_another_chat_is_left_alone(busy_room: Room) -> None:
     assert not busy_room.engine.background[0].is_over
 
 
-async def test_an_engine_that_died_ends_it_quietly(busy_room: Room) -> None:
+async def test_an_engine_that_died_ends_it_quietly(
+    busy_room: Room, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "app.chat.idle")
     conversation_id = await begin_preparation(busy_room)
     busy_room.engine.background[0].fail(EngineDead("The engine has stopped."))
     await busy_room.jobs.at_rest(conversation_id)
+    (record,) = caplog.records
+    assert record.levelno == logging.INFO
+    assert record.getMessage() == "idle work was left undone: The engine has stopped."
 
 
 async def test_a_chat_that_fills_the_context_is_left_as_it_is(home: Path) -> None:

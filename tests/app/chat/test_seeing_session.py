@@ -96,7 +96,7 @@ async def test_a_model_that_sees_nothing_says_what_it_was_not_shown(
     await asked(services, made.conversation_id, "What is this?", shot())
     (tmp_path / "blind").mkdir()
     blind = write_tiny_model(tmp_path / "blind" / "blind.gguf")
-    await services.use_model(blind)
+    await services.model.use(blind)
     assert not services.senses.sees
     answer = await asked(services, made.conversation_id, "And that?")
     assert answer.notice.startswith("blind cannot read the 1 picture of earlier messages")
@@ -105,7 +105,7 @@ async def test_a_model_that_sees_nothing_says_what_it_was_not_shown(
     # Nothing of the refused message is stored, and what was there is there still.
     messages = await services.conversations.messages(made.conversation_id)
     assert [each.content for each in messages if each.attachments] == ["What is this?"]
-    await services.use_model(tmp_path / "tiny.gguf")
+    await services.model.use(tmp_path / "tiny.gguf")
     answer = await asked(services, made.conversation_id, "Look again.")
     assert answer.notice == "" and services.senses.sees
     await services.close()

@@ -329,7 +329,7 @@ async def test_what_was_chosen_for_one_model_counts(services: FakeModelServices)
     path = services.model_path
     chosen = replace(services.settings, by_model={str(path): own})
     services.save_settings(chosen.with_adapters(path, [Adapter(pirate)]))
-    await services.reload_model()
+    await services.model.reload()
     changed = (await examine(services, json=True)).json()
     assert (changed["plan"]["context_tokens"], changed["plan"]["kv_type"]) == (2048, "q8_0")
     assert changed["kv"]["context_tokens"] == 2048

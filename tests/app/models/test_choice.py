@@ -40,6 +40,13 @@ def test_without_a_starter_and_a_choice_it_is_said_what_to_do(
         ModelChoice(paths=paths, settings=Settings()).model_path  # noqa: B018
 
 
+def test_only_what_nobody_named_gives_its_place_to_the_starter(paths: Paths, starter: Path) -> None:
+    saved = ModelChoice(paths=paths, settings=SAVED)
+    assert saved.fallback == starter
+    assert replace(saved, model="/a.gguf").fallback is None
+    assert replace(saved, adapters=(("/poet.gguf", 1.0),)).fallback is None
+
+
 def test_another_setting_is_looked_up_anew(paths: Paths) -> None:
     choice = ModelChoice(paths=paths, settings=SAVED)
     assert choice.model_path.name == "saved.gguf"

@@ -52,12 +52,12 @@ async def test_a_chat_finds_what_was_read_without_the_adapter_once_it_is_taken_o
         plain = await ended(services, await services.jobs.send(conversation_id, ASKED))
         num_prompt = plain.timings["prefilled_tokens"]
         assert num_prompt > 300 and held(plain) == 0
-        await services.use_adapters([Adapter(path, 0.8)])
+        await services.model.use_adapters([Adapter(path, 0.8)])
         adapted = await ended(services, await services.jobs.regenerate(conversation_id))
         assert adapted.model == f"{plain.model} + pirate 0.8"
         assert adapted.content != plain.content
         assert (adapted.timings["prefilled_tokens"], held(adapted)) == (num_prompt, 0)
-        await services.use_adapters([])
+        await services.model.use_adapters([])
         again = await ended(services, await services.jobs.regenerate(conversation_id))
         assert (again.model, again.content) == (plain.model, plain.content)
         assert again.timings["restored_tokens"] >= 256

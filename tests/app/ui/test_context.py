@@ -54,7 +54,7 @@ async def services(hearth: tuple[FakeModelServices, str]) -> FakeModelServices:
             automatic_titles=False,
         )
     )
-    await services.reload_model()
+    await services.model.reload()
     return services
 
 
