@@ -45,7 +45,6 @@ from app.documents.rows import (
     note_sight,
     num_documents,
     num_waiting,
-    paths_of,
     remove_root,
     roots,
     sizes_with_documents,
@@ -355,10 +354,6 @@ class Library:
         return await self._finder.run(
             lambda tables: self._search.check(tables, content, question, quotations)
         )
-
-    async def paths_of(self, sha256: str) -> tuple[str, ...]:
-        """All files of the library with these bytes, as far as they were there when looked at."""
-        return await self._finder.run(lambda tables: paths_of(tables, sha256))
 
     async def num_waiting(self, place: Path) -> int:
         """How many files in a place are still to be read."""
