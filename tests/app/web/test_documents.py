@@ -68,7 +68,7 @@ async def test_places_files_and_counters_that_add_up(
 ) -> None:
     here = await added(client, services, papers)
     (place,) = here["places"]
-    assert place["num_files"] == sum(each["num"] for each in place["counts"]) == 3
+    assert place["total"] == "3 files" and sum(each["num"] for each in place["counts"]) == 3
     files = await act(client, "files")
     rows = {row["name"]: row for row in files["files"]}
     assert rows["inn.txt"]["words"] == "read" and rows["inn.txt"]["pages"] == "2 pages"
@@ -123,7 +123,7 @@ async def test_a_dropped_file_is_kept_found_and_deleted_with_its_copy(
         await services.documents.settled()
     assert Path(dropped["added"]).parent == services.received.folder
     (place,) = (await client.get(PLACE)).json()["places"]
-    assert place["is_received"] and place["num_files"] == 2
+    assert place["is_received"] and place["total"] == "2 files"
     found = await act(client, "search", text="Po")
     assert [hit["name"] for hit in found["hits"]] == ["notes (2).txt"]
     asked = await act(client, "remove", path=dropped["added"])
