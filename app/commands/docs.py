@@ -8,8 +8,9 @@ from app.amounts import counted
 from app.commands.ask import ask
 from app.commands.console import Console, write_json
 from app.commands.options import Options
-from app.documents.document import FileState
+from app.documents.document import FileState, page_in_words
 from app.documents.library import Library, Status
+from app.documents.overview import Counts, counts_by_root
 from app.documents.rows import LibraryFile
 from app.documents.scan import is_under
 from app.documents.search import Hit
@@ -80,9 +81,10 @@ async def _follow(library: Library, places: Sequence[Path], console: Console) ->
 
 async def list_roots(library: Library, options: Options, console: Console) -> None:
     collections = await library.collections()
+    by_root = await library.ask(counts_by_root)
     rows = []
     for root in await library.roots():
-        counts = (await library.status(place=Path(root.path))).counts
+        counts = by_root.get(root.root_id, {})
         num_files = sum(counts.values())
         rows.append(
             {
@@ -160,9 +162,8 @@ async def search(library: Library, options: Options, console: Console) -> None:
         )
         return
     for hit in found.hits:
-        label = f" ({hit.label})" if hit.label and hit.label != str(hit.page) else ""
         heading = f", {hit.heading[-1]}" if hit.heading else ""
-        place = visible(f"{hit.paths[0]}, page {hit.page}{label}{heading}")
+        place = visible(f"{hit.paths[0]}, {page_in_words(hit.page, hit.label)}{heading}")
         console.write(f"{place}\n    {hit.snippet.text}\n")
         for path in hit.paths[1:]:
             console.write(f"    also {visible(path)}\n")
@@ -196,7 +197,7 @@ def _file(file: LibraryFile) -> dict[str, Any]:
     }
 
 
-def _counts(counts: dict[FileState, int]) -> dict[str, int]:
+def _counts(counts: Counts) -> dict[str, int]:
     return {state.value: counts.get(state, 0) for state in FileState}
 
 
