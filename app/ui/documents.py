@@ -187,6 +187,19 @@ def cost_in_words(cost: Cost, path: str) -> str:
     )
 
 
+def removal_in_words(path: str, num_files: int, *, is_ours: bool) -> str:
+    what = f"{name_of(path)} ({counted(num_files, 'file')})"
+    if is_ours:
+        return (
+            f"Delete Inglenook's own copy of {what}, with all that was read of it? What it was"
+            " copied from stays where it is."
+        )
+    return (
+        f"Take {what} out of the library, with all that was read of it? The files themselves stay"
+        " where they are."
+    )
+
+
 def hit_rows(found: Found) -> dict[str, Any]:
     return {"hits": [hit_row(hit) for hit in found.hits], "is_enough": found.is_enough}
 

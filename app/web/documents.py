@@ -14,14 +14,14 @@ from typing import Any
 from fastapi import APIRouter, Response
 from fastapi.responses import JSONResponse
 
-from app.amounts import counted
 from app.documents.citation import Span
+from app.documents.collections import collections
 from app.documents.document import FileState, Unreadable
 from app.documents.library import Library
 from app.documents.overview import Wanted, backlog, cost_of, counts_by_root, overview
 from app.documents.page_view import PageView, Stretch, document_of, place_of, stretch_of
 from app.documents.quotation import Quotation
-from app.documents.rows import path_from, stored
+from app.documents.rows import path_from, roots, stored
 from app.ui import documents as words
 from app.ui.room import Services
 from app.visible import visible
@@ -81,11 +81,12 @@ class DocumentDesk:
 
     async def here(self) -> dict[str, Any]:
         library, received = self._library, str(self._services.received.folder)
-        collections = await library.collections()
-        counts = await library.ask(counts_by_root)
+        there, counts, named = await library.ask(
+            lambda tables: (roots(tables), counts_by_root(tables), collections(tables))
+        )
         return {
-            "places": words.place_rows(await library.roots(), counts, collections, received),
-            "collections": words.collection_rows(collections, received),
+            "places": words.place_rows(there, counts, named, received),
+            "collections": words.collection_rows(named, received),
             "progress": await self.progress(),
         }
 
@@ -101,9 +102,10 @@ class DocumentDesk:
             state=_state(given),
             name=str(given.get("name") or ""),
         )
-        found = await self._library.ask(lambda tables: overview(tables, wanted))
-        received = str(self._services.received.folder)
-        return words.file_rows(found, await self._library.collections(), received)
+        found, named = await self._library.ask(
+            lambda tables: (overview(tables, wanted), collections(tables))
+        )
+        return words.file_rows(found, named, str(self._services.received.folder))
 
     async def search(self, given: dict[str, Any]) -> dict[str, Any]:
         collection = str(given.get("collection") or "")
@@ -221,8 +223,8 @@ class DocumentDesk:
         is_ours = received.has(path)
         if given.get("is_sure") is not True:
             found = await library.ask(lambda tables: overview(tables, Wanted(place=str(path)), 0))
-            num = counted(found.num_found, "file")
-            return {"question": _question(words.name_of(str(path)), num, is_ours=is_ours)}
+            question = words.removal_in_words(str(path), found.num_found, is_ours=is_ours)
+            return {"question": question}
         if is_ours:
             await asyncio.to_thread(received.delete, path)
         if is_ours and path != received.folder:
@@ -256,18 +258,6 @@ def _stretch(given: dict[str, Any]) -> Stretch | None:
         return None
     page, page_to, start, end = stretch
     return Stretch(page=page, page_to=page_to, start=start, end=end)
-
-
-def _question(name: str, num: str, *, is_ours: bool) -> str:
-    if is_ours:
-        return (
-            f"Delete Inglenook's own copy of {name} ({num}), with all that was read of it? What it"
-            " was copied from stays where it is."
-        )
-    return (
-        f"Take {name} ({num}) out of the library, with all that was read of it? The files"
-        " themselves stay where they are."
-    )
 
 
 def _text(given: dict[str, Any], name: str) -> str:
