@@ -84,7 +84,7 @@ async def test_what_has_not_changed_is_not_opened(
     await added(library, folder)
     assert len(reader.read_paths) == 21
     monkeypatch.setattr("app.documents.intake.sha256_of", _fail)
-    monkeypatch.setattr("app.documents.library.sha256_of", _fail)
+    monkeypatch.setattr("app.documents.roots.sha256_of", _fail)
     await looked(library)
     assert len(reader.read_paths) == 21
 
