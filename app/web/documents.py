@@ -129,7 +129,7 @@ class DocumentDesk:
             return words.quotation_row(quotation)
         bare = await library.page(document, quotation.page)
         stretch = stretch_of(quotation, part, bare.text)
-        return await self._shown(await library.page(document, quotation.page, stretch), stretch)
+        return await self._shown(await library.page(document, stretch.page, stretch), stretch)
 
     async def _shown(self, view: PageView, stretch: Stretch | None) -> dict[str, Any]:
         notice = ""

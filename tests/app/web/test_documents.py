@@ -8,6 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
+from app.documents.citation import Citation, Span, Verdict
 from app.documents.grounds import Grounds
 from app.documents.library import Library
 from app.documents.png import MAGIC
@@ -232,6 +233,36 @@ async def test_a_page_of_what_an_answer_stands_on_outlives_its_file(
     assert "no such passage" in (await act(client, "page", **asked | {"quotation": 2}))["refused"]
     await services.conversations.delete(made.conversation_id)
     assert "gone" in (await act(client, "page", **asked))["refused"]
+
+
+async def test_a_chip_opens_the_page_on_which_its_quote_stands(
+    client: httpx.AsyncClient, services: FakeServices, papers: Path
+) -> None:
+    await added(client, services, papers)
+    (hit,) = (await services.documents.find("Switzerland")).hits
+    text = "river Inn.\nIt rises in Switzerland."
+    quoted = quotation(
+        sha256=hit.sha256, paths=hit.paths, page=1, page_to=2, start=4, end=24, text=text
+    )
+    cited = Citation(
+        number=1,
+        sentence=Span(0, 6),
+        mark=Span(5, 5),
+        verdict=Verdict.ADDED,
+        written=None,
+        quote=Span(text.index("Switzerland"), len(text) - 1),
+    )
+    grounds = Grounds(is_found=True, quotations=(quoted,), citations=(cited,))
+    made = await services.conversations.create()
+    await services.tell(made.conversation_id, ["Where?", "There."], grounds=grounds)
+    answer = (await services.conversations.messages(made.conversation_id))[-1]
+    asked = {"answer": answer.message_id, "quotation": 1}
+    page = await act(client, "page", **asked, citation=1)
+    assert page["number"] == 2 and page["stretch"][:2] == [2, 2]
+    assert page["text"][page["start"] : page["end"]] == "Switzerland"
+    # Of the whole passage its beginning is shown.
+    page = await act(client, "page", **asked, citation=0)
+    assert page["number"] == 1 and page["text"][page["start"] : page["end"]] == "river Inn."
 
 
 async def test_a_page_of_a_pdf_comes_as_a_picture_with_its_boxes(
