@@ -15,10 +15,8 @@ from app.chat.message import Conversation, Message, MessageState, Role
 from app.chat.prospect import Likely, Prospect, Step
 from app.chat.senses import TEXT_ALONE
 from app.chat.sight import Beginning, Sight
-from app.documents.answering import Standing, Whereabouts
 from app.documents.grounds import Grounds
 from app.documents.library import Library
-from app.documents.quotation import Quotation
 from app.documents.reading import Reader
 from app.documents.received import Received
 from app.history.conversations import Conversations
@@ -191,22 +189,6 @@ class FakeJobs:
         job.show(FakeAnswer(message=message))
 
 
-class FakeAnswering:
-    """Every quoted file is there, but for those with these digests."""
-
-    def __init__(self) -> None:
-        self.standings: dict[str, Standing] = {}
-
-    async def whereabouts(self, quotations: Sequence[Quotation]) -> tuple[Whereabouts, ...]:
-        return tuple(
-            Whereabouts(
-                standing := self.standings.get(each.sha256, Standing.HERE),
-                () if standing is Standing.GONE else each.paths,
-            )
-            for each in quotations
-        )
-
-
 class FakeSights:
     """Nothing can be said of a model that is not there."""
 
@@ -268,7 +250,6 @@ class FakeServices:
         self.conversations = Conversations(self.database)
         self.jobs = FakeJobs(self.conversations)
         self.sights = FakeSights()
-        self.answering = FakeAnswering()
         self.chat_model = fake_chat_model(FakeEngine())
         self.grammars = folder / "grammars"
         self.forms = Forms(self.grammars, self._model)

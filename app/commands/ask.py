@@ -15,6 +15,7 @@ from app.commands.generate import notices_of
 from app.commands.options import Options
 from app.commands.question import preset_of, standing_of
 from app.documents.citation import Citation
+from app.documents.document import page_in_words
 from app.documents.grounds import Grounds, nothing_found, with_marks
 from app.documents.quotation import Quotation
 from app.documents.quoting import quoted
@@ -131,9 +132,7 @@ def _passage(quotation: Quotation) -> dict[str, Any]:
 
 def _place(quotation: Quotation) -> str:
     path = quotation.paths[0] if quotation.paths else quotation.title
-    is_other = quotation.label and quotation.label != str(quotation.page)
-    label = f" ({quotation.label})" if is_other else ""
-    return visible(f"{path}, page {quotation.page}{label}")
+    return visible(f"{path}, {page_in_words(quotation.page, quotation.label)}")
 
 
 def _line(text: str) -> str:

@@ -8,9 +8,11 @@ from app.amounts import counted
 from app.commands.ask import ask
 from app.commands.console import Console, write_json
 from app.commands.options import Options
-from app.documents.document import FileState
-from app.documents.library import Library, Status
-from app.documents.rows import LibraryFile
+from app.documents.collections import collections
+from app.documents.document import FileState, page_in_words
+from app.documents.library import Library
+from app.documents.overview import Counts, Status, counts_by_root, status_of
+from app.documents.rows import LibraryFile, num_waiting, roots, under
 from app.documents.scan import is_under
 from app.documents.search import Hit
 from app.services import Services
@@ -57,7 +59,7 @@ async def add(library: Library, options: Options, console: Console) -> None:
     if places:
         await _follow(library, places, console)
         await library.tidy()
-        taken = [await library.status(place=place) for place in places]
+        taken = [await _status(library, place) for place in places]
         _show(_together(taken), options, console)
     if refused:
         names = ", ".join(visible(str(place)) for place in places)
@@ -66,7 +68,10 @@ async def add(library: Library, options: Options, console: Console) -> None:
 
 
 async def _follow(library: Library, places: Sequence[Path], console: Console) -> None:
-    while num_left := sum([await library.num_waiting(place) for place in places]):
+    conditions = [under("file.path", str(place)) for place in places]
+    while num_left := await library.ask(
+        lambda tables: sum(num_waiting(tables, *each) for each in conditions)
+    ):
         await library.rested(PROGRESS_S)
         at_work = library.at_work
         if at_work is not None:
@@ -79,10 +84,12 @@ async def _follow(library: Library, places: Sequence[Path], console: Console) ->
 
 
 async def list_roots(library: Library, options: Options, console: Console) -> None:
-    collections = await library.collections()
+    there, by_root, named = await library.ask(
+        lambda tables: (roots(tables), counts_by_root(tables), collections(tables))
+    )
     rows = []
-    for root in await library.roots():
-        counts = (await library.status(place=Path(root.path))).counts
+    for root in there:
+        counts = by_root.get(root.root_id, {})
         num_files = sum(counts.values())
         rows.append(
             {
@@ -97,9 +104,9 @@ async def list_roots(library: Library, options: Options, console: Console) -> No
             offline = "" if root.is_there else " (not there now)"
             console.write(f"{visible(root.path)}  {counted(num_files, 'file')}{offline}\n")
     if options.json:
-        write_json(console, {"places": rows, "collections": collections})
+        write_json(console, {"places": rows, "collections": named})
         return
-    for name, paths in collections.items():
+    for name, paths in named.items():
         console.write(f"{visible(f'{name}: ' + ', '.join(paths))}\n")
     if not rows:
         console.note("There are no files yet: `inglenook docs add PATH` takes some in.")
@@ -109,20 +116,22 @@ async def status(library: Library, options: Options, console: Console) -> None:
     places: list[Path | None] = [Path(each) for each in options.files]
     for place in places:
         await _check_known(library, place)
-    taken = [
-        await library.status(place=place, collection=options.collection)
-        for place in places or [None]
-    ]
+    taken = [await _status(library, place, options.collection) for place in places or [None]]
     _show(_together(taken), options, console)
     if library.notice:
         console.note(visible(library.notice))
 
 
+async def _status(library: Library, place: Path | None, collection: str = "") -> Status:
+    inside = "" if place is None else str(place)
+    return await library.ask(lambda tables: status_of(tables, inside, collection))
+
+
 async def _check_known(library: Library, place: Path | None) -> None:
     """Raises UsageError for a place of which nothing is in the library."""
-    if place is None or (await library.status(place=place)).files:
+    if place is None or (await _status(library, place)).files:
         return
-    if not any(is_under(root.path, str(place)) for root in await library.roots()):
+    if not any(is_under(root.path, str(place)) for root in await library.ask(roots)):
         raise UsageError(
             f"Nothing at {visible(str(place))} is in the library: `docs list` names what is."
         )
@@ -160,9 +169,8 @@ async def search(library: Library, options: Options, console: Console) -> None:
         )
         return
     for hit in found.hits:
-        label = f" ({hit.label})" if hit.label and hit.label != str(hit.page) else ""
         heading = f", {hit.heading[-1]}" if hit.heading else ""
-        place = visible(f"{hit.paths[0]}, page {hit.page}{label}{heading}")
+        place = visible(f"{hit.paths[0]}, {page_in_words(hit.page, hit.label)}{heading}")
         console.write(f"{place}\n    {hit.snippet.text}\n")
         for path in hit.paths[1:]:
             console.write(f"    also {visible(path)}\n")
@@ -196,7 +204,7 @@ def _file(file: LibraryFile) -> dict[str, Any]:
     }
 
 
-def _counts(counts: dict[FileState, int]) -> dict[str, int]:
+def _counts(counts: Counts) -> dict[str, int]:
     return {state.value: counts.get(state, 0) for state in FileState}
 
 

@@ -5,10 +5,8 @@ answer   -> library -> Grounds with citations: kept, corrected, added, dropped
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from enum import StrEnum
-from pathlib import Path
+from collections.abc import Callable
+from dataclasses import replace
 
 from app.documents.follow_up import leans, together
 from app.documents.grounds import Grounds, still_read
@@ -30,24 +28,6 @@ NO_ROOM = (
     "This model's context has no room for a passage of a file beside an answer: choose a larger"
     " context in the settings, or allow shorter answers."
 )
-
-
-class Standing(StrEnum):
-    """What became of the file that a passage was taken from."""
-
-    HERE = "here"
-    """It is in the library as it was."""
-    CHANGED = "changed"
-    """There is a file at its place, with other bytes or no longer in the library."""
-    GONE = "gone"
-
-
-@dataclass(frozen=True, slots=True)
-class Whereabouts:
-    """Where a quoted document lies now; `paths` may be others than they were."""
-
-    standing: Standing
-    paths: tuple[str, ...]
 
 
 class Answering:
@@ -94,13 +74,6 @@ class Answering:
         checked = await self._library().check(content, grounds.searched, grounds.quotations)
         return replace(grounds, citations=checked.citations, unfound=checked.unfound)
 
-    async def whereabouts(self, quotations: Sequence[Quotation]) -> tuple[Whereabouts, ...]:
-        """Of each, whether what it was taken from is still there."""
-        library = self._library()
-        now = [await library.paths_of(each.sha256) for each in quotations]
-        pairs = list(zip(quotations, now, strict=True))
-        return await asyncio.to_thread(lambda: tuple(_whereabouts(*each) for each in pairs))
-
 
 def _fit(grounds: Grounds, num_tokens: CountTokens, most: int) -> Grounds:
     fence = draw_fence(grounds.quotations)
@@ -129,11 +102,3 @@ def _quotation(hit: Hit) -> Quotation:
         end=hit.end,
         text=hit.text,
     )
-
-
-def _whereabouts(quotation: Quotation, now: Sequence[str]) -> Whereabouts:
-    there = tuple(path for path in now if Path(path).exists())
-    if there:
-        return Whereabouts(Standing.HERE, there)
-    left = tuple(path for path in quotation.paths if Path(path).exists())
-    return Whereabouts(Standing.CHANGED if left else Standing.GONE, left)

@@ -8,25 +8,25 @@ library. So a wrong mark is found without a model, and a missing one is put wher
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from app.documents.citation import Citation, Span, Verdict
 from app.documents.claims import Claim, claims
 from app.documents.denial import denies
-from app.documents.exact import (
-    Exact,
-    Readings,
-    exact_in,
-    has_numbers,
-    nouns_have_capitals,
-    numbers_in,
-)
+from app.documents.exact import Exact, exact_in, has_numbers, nouns_have_capitals, numbers_in
 from app.documents.quotation import Quotation
 from app.documents.sentences import sentences
-from app.documents.stop_words import STOP_WORDS
-from app.documents.text_index import Weighed
-from app.documents.words import Script, fold
+from app.documents.weighing import (
+    ReadClaim,
+    ReadPassage,
+    StemsOf,
+    WeighWords,
+    read_passage,
+    share,
+    telling,
+)
+from app.documents.words import fold
 
 WORD = re.compile(r"\w+")
 END_MARKS = re.compile(r"[.!?…。！？؟۔।॥]+[\"'”’»)\]」』）]*\Z")
@@ -44,8 +44,6 @@ PART = 0.25
 """So much each of several must have that bear a claim out together."""
 QUESTION_SHARE = 0.5
 """How much the question counts beside the claim when passages are compared."""
-SHORT = 3
-"""A claim of fewer words is an answer only together with its question."""
 ENOUGH_OF_QUESTION = 0.3
 """So much of the question must stand in the passage of a short claim, or of an added mark."""
 NAME_FOUND = 0.6
@@ -61,8 +59,6 @@ YES_OR_NO = {
 }
 NO_RUNNING_TEXT = ("|", "#", "`")
 """Rows of tables, headings and code get no marks of ours."""
-WeighWords = Callable[[str], Sequence[Weighed]]
-StemsOf = Callable[[str], frozenset[str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,48 +67,6 @@ class Checked:
 
     citations: tuple[Citation, ...]
     unfound: tuple[Span, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class _Read:
-    """A claim with its words weighed."""
-
-    weighed: Sequence[Weighed]
-    exact: Exact
-    is_yes_or_no: bool
-    is_denial: bool
-    """It may say that something is not in the passages: no mark is added, and none is missed."""
-
-    @property
-    def says_something(self) -> bool:
-        return bool(self.weighed or self.exact.numbers)
-
-    @property
-    def is_short(self) -> bool:
-        """Runs of a script without spaces are long words."""
-        num = sum(
-            len(each.term.word) / 2 if each.term.script is Script.DENSE else 1
-            for each in self.weighed
-        )
-        return num < SHORT
-
-
-@dataclass(frozen=True, slots=True)
-class _Number:
-    """A number of a passage, and what stands in its sentence."""
-
-    readings: Readings
-    stems: frozenset[str]
-    is_in_row: bool
-    """Of a table: several numbers without a word."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Passage:
-    text: str
-    stems: frozenset[str]
-    numbers: tuple[_Number, ...]
-    question_share: float
 
 
 class Citing:
@@ -129,21 +83,8 @@ class Citing:
         self._stems_of = stems_of
         self._has_names = True
         self._asked = weigh(question)
-        self._about = _telling(self._asked)
-        self._passages = [self._passage(each) for each in quotations]
-
-    def _passage(self, quotation: Quotation) -> _Passage:
-        above = "\n".join((quotation.name, quotation.title, *quotation.heading))
-        stems = self._stems_of(f"{above}\n{quotation.text}")
-        numbers = [_Number(each, stems, is_in_row=False) for each in numbers_in(above)]
-        for span in sentences(quotation.text, is_wrapped=True):
-            part = quotation.text[span.start : span.end]
-            found, there = numbers_in(part), self._stems_of(part)
-            has_words = any(not each.isdigit() for each in there)
-            is_row = len(found) > 1 and not has_words
-            numbers += [_Number(each, there, is_row) for each in found]
-        share = _share(self._asked, stems)
-        return _Passage(quotation.text, stems, tuple(numbers), share)
+        self._about = telling(self._asked)
+        self._passages = [read_passage(each, self._asked, stems_of) for each in quotations]
 
     def check(self, content: str) -> Checked:
         """What its marks are worth, and where marks are missing."""
@@ -158,7 +99,7 @@ class Citing:
                 unfound.append(claim.span)
         return Checked(tuple(citations), tuple(unfound))
 
-    def _judge(self, claim: Claim, read: _Read) -> list[Citation]:
+    def _judge(self, claim: Claim, read: ReadClaim) -> list[Citation]:
         ranked = self._ranked(read)
         if not claim.marks:
             return self._added(claim, read, ranked)
@@ -183,7 +124,7 @@ class Citing:
         return citations
 
     def _verdict(
-        self, written: int, read: _Read, ranked: Sequence[tuple[float, int]]
+        self, written: int, read: ReadClaim, ranked: Sequence[tuple[float, int]]
     ) -> tuple[int, Verdict]:
         """`ranked`: the passages that bear the claim out, best first."""
         if not ranked:
@@ -195,7 +136,7 @@ class Citing:
         return written, Verdict.KEPT
 
     def _added(
-        self, claim: Claim, read: _Read, ranked: Sequence[tuple[float, int]]
+        self, claim: Claim, read: ReadClaim, ranked: Sequence[tuple[float, int]]
     ) -> list[Citation]:
         if not ranked or read.is_denial or not read.says_something:
             return []
@@ -204,29 +145,29 @@ class Citing:
         _, number = ranked[0]
         passage = self._passages[number - 1]
         is_about_it = passage.question_share >= ENOUGH_OF_QUESTION
-        if not is_about_it or _share(read.weighed, passage.stems) < CLEARLY:
+        if not is_about_it or share(read.weighed, passage.stems) < CLEARLY:
             return []
         end = END_MARKS.search(claim.text)
         place = claim.span.end - (len(end.group()) if end is not None else 0)
         return [self._citation(claim, read, Span(place, place), number, Verdict.ADDED, None)]
 
-    def _ranked(self, read: _Read) -> list[tuple[float, int]]:
+    def _ranked(self, read: ReadClaim) -> list[tuple[float, int]]:
         """How well each passage fits that bears the claim out, and its number."""
         found = []
         for number, passage in enumerate(self._passages, start=1):
             if self._bears_out(passage, read):
-                share = 0.0 if read.is_yes_or_no else _share(read.weighed, passage.stems)
-                found.append((share + QUESTION_SHARE * passage.question_share, number))
+                fit = 0.0 if read.is_yes_or_no else share(read.weighed, passage.stems)
+                found.append((fit + QUESTION_SHARE * passage.question_share, number))
         return sorted(found, key=lambda each: (-each[0], each[1]))
 
-    def _bears_out(self, passage: _Passage, read: _Read) -> bool:
+    def _bears_out(self, passage: ReadPassage, read: ReadClaim) -> bool:
         if not (self._has_exact(passage, read) and read.says_something):
             return False
         if read.is_short and passage.question_share < ENOUGH_OF_QUESTION:
             return False
-        return read.is_yes_or_no or _share(read.weighed, passage.stems) >= ENOUGH
+        return read.is_yes_or_no or share(read.weighed, passage.stems) >= ENOUGH
 
-    def _bear_out_together(self, claim: Claim, read: _Read) -> bool:
+    def _bear_out_together(self, claim: Claim, read: ReadClaim) -> bool:
         """What no passage says alone all that are named may say, if each has a part of it."""
         numbers = {int(mark[1]) for mark in claim.marks}
         if len(numbers) < 2 or len(numbers) < len(claim.marks):
@@ -234,10 +175,10 @@ class Citing:
         if not numbers <= set(range(1, len(self._passages) + 1)):
             return False
         parts = [self._passages[number - 1] for number in sorted(numbers)]
-        if any(_share(read.weighed, part.stems) < PART for part in parts):
+        if any(share(read.weighed, part.stems) < PART for part in parts):
             return False
         return self._bears_out(
-            _Passage(
+            ReadPassage(
                 text="",
                 stems=frozenset[str]().union(*(part.stems for part in parts)),
                 numbers=tuple(each for part in parts for each in part.numbers),
@@ -246,7 +187,7 @@ class Citing:
             read,
         )
 
-    def _has_exact(self, passage: _Passage, read: _Read) -> bool:
+    def _has_exact(self, passage: ReadPassage, read: ReadClaim) -> bool:
         """Every name, and every number in a sentence that is about the claim: alone, it may be that
         of the page."""
         names = (each for each in read.weighed if each.term.word in read.exact.names)
@@ -254,13 +195,13 @@ class Citing:
         numbers = [
             each.readings
             for each in (passage.numbers if read.exact.numbers else ())
-            if each.is_in_row or _share(about, each.stems) >= NEAR
+            if each.is_in_row or share(about, each.stems) >= NEAR
         ]
         return has_numbers(read.exact.numbers, numbers) and all(
             each.found_in(passage.stems) >= NAME_FOUND * each.weight for each in names
         )
 
-    def _is_unfound(self, read: _Read, found: Sequence[Citation]) -> bool:
+    def _is_unfound(self, read: ReadClaim, found: Sequence[Citation]) -> bool:
         """A mark was there for nothing; or none, and a number or a name that no passage has."""
         if read.is_denial or not read.says_something:
             return False
@@ -272,7 +213,7 @@ class Citing:
     def _citation(
         self,
         claim: Claim,
-        read: _Read,
+        read: ReadClaim,
         mark: Span,
         number: int,
         verdict: Verdict,
@@ -288,7 +229,7 @@ class Citing:
             quote=self._quote(read, self._passages[number - 1].text) if is_shown else Span(0, 0),
         )
 
-    def _quote(self, read: _Read, text: str) -> Span:
+    def _quote(self, read: ReadClaim, text: str) -> Span:
         """The sentence of a passage that has most of a claim; the first of equals."""
         wanted = [*read.weighed, *(self._asked if read.is_short else ())]
 
@@ -296,33 +237,18 @@ class Citing:
             part = text[span.start : span.end]
             there = frozenset[str]().union(*numbers_in(part))
             num = sum(not each.isdisjoint(there) for each in read.exact.numbers)
-            return num + _share(wanted, self._stems_of(part)) * bool(wanted)
+            return num + share(wanted, self._stems_of(part)) * bool(wanted)
 
         return max(sentences(text, is_wrapped=True), key=fit, default=Span(0, len(text)))
 
-    def _read(self, text: str) -> _Read:
+    def _read(self, text: str) -> ReadClaim:
         exact = exact_in(text, has_names=self._has_names)
         names = frozenset(part for name in exact.names for part in WORD.findall(fold(name)))
-        weighed = _telling(self._weigh(text))
+        weighed = telling(self._weigh(text))
         words = {each.term.word for each in weighed}
-        return _Read(
+        return ReadClaim(
             weighed=weighed,
             exact=Exact(exact.numbers, names),
             is_yes_or_no=bool(words) and words <= YES_OR_NO,
             is_denial=denies(text),
         )
-
-
-def _telling(weighed: Sequence[Weighed]) -> list[Weighed]:
-    """A number is looked for as a number, and words that every text has tell nothing."""
-    return [
-        each
-        for each in weighed
-        if not each.term.word.isdigit() and each.term.word not in STOP_WORDS
-    ]
-
-
-def _share(weighed: Sequence[Weighed], stems: frozenset[str]) -> float:
-    """How much of the weight of these words is there; all, where there is no word."""
-    total = sum(each.weight for each in weighed)
-    return sum(each.found_in(stems) for each in weighed) / total if total else 1.0

@@ -62,6 +62,11 @@ class Page:
     flags: frozenset[PageFlag] = frozenset()
 
 
+def page_in_words(number: int, label: str) -> str:
+    """How a page is called: by its number, and by its label where that says something else."""
+    return f"page {number}" if label in ("", str(number)) else f"page {number} ({label})"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
     """What a file turned out to be. `kind` is its type by content ("pdf", "docx", "eml", ...);

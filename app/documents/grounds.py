@@ -1,7 +1,7 @@
 """What an answer stands on: the passages that were found for its question, and its citations."""
 
 import unicodedata
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
@@ -9,6 +9,7 @@ from typing import Any
 from app.amounts import counted
 from app.documents.citation import Citation, Span, span_from_json
 from app.documents.quotation import Quotation
+from app.documents.record import Record
 from app.documents.scope import WHOLE_LIBRARY, Scope
 
 MOST_QUOTATIONS = 100
@@ -79,30 +80,27 @@ class Grounds:
     @classmethod
     def from_json(cls, found: object) -> "Grounds":
         """Raises ValueError for what `as_json` does not write."""
-        if not isinstance(found, Mapping):
-            raise ValueError("what an answer stands on is an object")
-        quotations = tuple(map(Quotation.from_json, _list(found, "quotations")))
-        citations = tuple(map(Citation.from_json, _list(found, "citations")))
+        record = Record.of(found, "what an answer stands on")
+        quotations = tuple(map(Quotation.from_json, record.list("quotations")))
+        citations = tuple(map(Citation.from_json, record.list("citations")))
         if len(quotations) > MOST_QUOTATIONS:
             raise ValueError(f"an answer stands on {len(quotations):,} quotations")
         if not all(1 <= each.number <= len(quotations) for each in citations if each.is_shown):
             raise ValueError("a citation names a quotation that is not there")
-        is_found, searched, fence = (found.get(key) for key in ("is_found", "searched", "fence"))
-        if not isinstance(is_found, bool) or not isinstance(searched, str):
-            raise ValueError("it is told whether and what was found for an answer")
-        if not isinstance(fence, str):
-            raise ValueError("the fence of quotations is a text")
+        is_found = record.found.get("is_found")
+        if not isinstance(is_found, bool):
+            raise ValueError("it is told whether something was found for an answer")
         return cls(
-            scope=Scope.from_json(found.get("scope")),
-            searched=searched,
-            num_documents=_count(found, "num_documents"),
-            num_waiting=_count(found, "num_waiting"),
+            scope=Scope.from_json(record.found.get("scope")),
+            searched=record.text("searched"),
+            num_documents=record.number("num_documents", 0),
+            num_waiting=record.number("num_waiting", 0),
             is_found=is_found,
             quotations=quotations,
-            fence=fence,
-            num_tokens=_count(found, "num_tokens"),
+            fence=record.text("fence"),
+            num_tokens=record.number("num_tokens", 0),
             citations=citations,
-            unfound=tuple(map(span_from_json, _list(found, "unfound"))),
+            unfound=tuple(map(span_from_json, record.list("unfound"))),
         )
 
 
@@ -161,17 +159,3 @@ def still_read(num_waiting: int) -> str:
     """What may be in files that no text is known of yet."""
     are = "is" if num_waiting == 1 else "are"
     return f"{counted(num_waiting, 'file')} {are} still being read: ask again when that is done."
-
-
-def _list(found: Mapping[str, Any], name: str) -> list[Any]:
-    value = found.get(name, [])
-    if not isinstance(value, list):
-        raise ValueError(f"{name!r} of what an answer stands on is a list")
-    return value
-
-
-def _count(found: Mapping[str, Any], name: str) -> int:
-    value = found.get(name, 0)
-    if type(value) is not int or not 0 <= value < 10**9:
-        raise ValueError(f"{name!r} of what an answer stands on is a number")
-    return value

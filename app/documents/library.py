@@ -1,17 +1,14 @@
 """A person's own files: folders and single files, what was read of them, and what is found in it.
 
-    add, look ---> Sight of each root ---> changes of its files ---> Intake reads what waits
-    find --------> its own connection, so that a question never waits for a file
+    add, look ---> Roots write down what has changed ---> Intake reads what waits
+    ask, find ---> its own connection, so that a question never waits for a file
 
 What was read can be made again from the files, where a password opened one with that password.
 Which places were added and what collections they are in stands nowhere else.
 """
 
 import asyncio
-import os
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -19,13 +16,7 @@ from typing import TYPE_CHECKING, TypeVar
 from sqlite_utils import Database as Tables
 
 from app.documents.cite import Checked
-from app.documents.collections import (
-    collect,
-    collections,
-    files_in,
-    forget_places,
-    take_out,
-)
+from app.documents.collections import collect, files_in, take_out
 from app.documents.contents import make_index_if_old, merge_index
 from app.documents.document import FileState
 from app.documents.holding import LIBRARY
@@ -35,35 +26,15 @@ from app.documents.page_picture import PagePicture
 from app.documents.page_view import PageView, Stretch, page_view
 from app.documents.pictures import Drawer, Pictures
 from app.documents.quotation import Quotation
+from app.documents.roots import Roots
 from app.documents.rows import (
-    LibraryFile,
-    Root,
-    add_root,
-    files,
-    known_files,
-    note_lost,
-    note_sight,
     num_documents,
     num_waiting,
-    paths_of,
-    remove_root,
     roots,
-    sizes_with_documents,
-    under,
     wait_again,
     wait_for_newer_reader,
 )
-from app.documents.scan import (
-    Sight,
-    Stamp,
-    compare,
-    is_ignored,
-    is_lost,
-    is_own,
-    is_under,
-    look,
-    sha256_of,
-)
+from app.documents.scan import is_under
 from app.documents.scope import Scope
 from app.documents.search import Found, Search
 from app.history.database import Database
@@ -90,17 +61,6 @@ class Looked:
     num_waiting: int
 
 
-@dataclass(frozen=True, slots=True)
-class Status:
-    """Every file once, in exactly one state."""
-
-    files: tuple[LibraryFile, ...]
-
-    @property
-    def counts(self) -> dict[FileState, int]:
-        return dict(Counter(file.state for file in self.files))
-
-
 class Library:
     """Owned by the event loop. Opening makes the file at `path`, or raises what is wrong with it;
     `prepare` is the first thing to call.
@@ -120,13 +80,11 @@ class Library:
     ) -> None:
         self._store = Database(path, LIBRARY)
         self._finder = Database(path, LIBRARY, is_reader=True)
-        self._own = tuple(os.path.realpath(each) for each in own)
-        self._received = () if received is None else (os.path.realpath(received),)
+        self._roots = Roots(self._store, own, received)
         self._search = Search()
         self._looking = asyncio.Lock()
         self._intake = Intake(self._store, reader)
         self._pictures = Pictures(drawer)
-        self._roots_moved = asyncio.Event()
         self._following: asyncio.Task[None] | None = None
         self._watch: Watch | None = None
 
@@ -179,12 +137,12 @@ class Library:
         those of its files that need one. Raises UsageError.
         """
         place = str(path)
-        if await asyncio.to_thread(self.is_own, path):
+        if await asyncio.to_thread(self._roots.is_own, path):
             raise UsageError(
                 f"{visible(place)} belongs to Inglenook itself, and keys and chats lie there: add a"
                 " folder of your own files."
             )
-        sight = await asyncio.to_thread(self._see, path)
+        sight = await self._roots.see(path)
         if sight is None:
             raise UsageError(
                 f"There is no file and no folder at {visible(place)}, or it cannot be opened."
@@ -193,22 +151,13 @@ class Library:
         if not is_folder and not sight.files:
             raise UsageError(f"{visible(place)} is neither a folder nor a file that can be read.")
         async with self._looking:
-            kin = await self._kin_of(path)
-            root = _root_of(kin, place)
-            if root is None:
-                inner = _inside(kin, place)
-                await self._store.run(
-                    lambda tables: add_root(tables, place, is_folder=is_folder, takes=inner)
-                )
-                root = _root_of(await self._kin_of(path), place)
-                assert root is not None
-                self._tell_roots()
+            root = await self._roots.take_in(path, is_folder=is_folder)
             if collection:
                 await self._store.run(lambda tables: collect(tables, collection, place))
             if password:
                 # What is new may be read while the rest is still looked at.
                 self._intake.note_password(place, password)
-            await self._look_at(root, is_asked=True)
+            await self._roots.look_at(root, is_asked=True)
             states: tuple[FileState, ...] = ()
             if tries_again:
                 states = TRIED_AGAIN if is_folder else ASKED_FOR
@@ -230,36 +179,17 @@ class Library:
                 raise UsageError(f"{visible(place)} is not in the collection {collection!r}.")
             return 0
         async with self._looking:
-            there = await self._store.run(roots)
-            root = next((each for each in there if each.path == place), None)
-            if root is None:
-                outer = _root_of(there, place)
-                if outer is None:
-                    raise UsageError(
-                        f"{visible(place)} is not in the library: `docs list` names what is."
-                    )
-                raise UsageError(
-                    f"{visible(place)} lies in {visible(outer.path)}, which is in the library as a"
-                    " whole: remove that folder, or move the file out of it."
-                )
-
-            def leave(tables: Tables) -> int:
-                num = remove_root(tables, root.root_id)
-                forget_places(tables, place)
-                return num
-
-            num_files = await self._store.run(leave)
+            num_files = await self._roots.leave(place)
         await self.tidy()
-        self._tell_roots()
         return num_files
 
     async def look(self, place: Path | None = None) -> None:
         """See what has changed in every root, or in those that this place touches; what is new
         is read in the background."""
         async with self._looking:
-            for root in await self._finder.run(roots):
+            for root in await self.ask(roots):
                 if place is None or is_under(str(place), root.path):
-                    await self._look_at(root)
+                    await self._roots.look_at(root)
         self._intake.wake()
 
     async def read_again(self, place: Path) -> None:
@@ -276,6 +206,14 @@ class Library:
         """What the tables say, without waiting for a file that is read."""
         return await self._finder.run(work)
 
+    def is_own(self, path: Path) -> bool:
+        """Whether it belongs to Inglenook itself. Asks the disk where links lead."""
+        return self._roots.is_own(path)
+
+    def roots_moved(self) -> asyncio.Event:
+        """Set when a root has come or gone; ask for the next one then."""
+        return self._roots.moved()
+
     async def page(self, document_id: int, number: int, stretch: Stretch | None = None) -> PageView:
         """Raises UsageError for what is not there."""
         return await self.ask(lambda tables: page_view(tables, document_id, number, stretch))
@@ -283,44 +221,6 @@ class Library:
     async def picture(self, view: PageView, password: str = "") -> PagePicture:
         """How that page looks, with what is meant of it boxed. Raises Unreadable."""
         return await self._pictures.of(view, password)
-
-    def is_own(self, path: Path) -> bool:
-        """Whether it belongs to Inglenook itself. Asks the disk where links lead."""
-        return is_own(path, self._own) and not is_own(path, self._received)
-
-    def _see(self, root: Path) -> Sight | None:
-        """Blocks."""
-        return look(root, () if is_own(root, self._received) else self._own)
-
-    async def _kin_of(self, path: Path) -> list[Root]:
-        """The roots that it may lie in, or that may lie in it: no walk from elsewhere comes to what
-        was received."""
-        there = await self._store.run(roots)
-
-        def alike() -> list[Root]:
-            is_received = is_own(path, self._received)
-            return [each for each in there if is_own(each.path, self._received) == is_received]
-
-        return await asyncio.to_thread(alike)
-
-    async def roots(self) -> list[Root]:
-        return await self._finder.run(roots)
-
-    async def collections(self) -> dict[str, list[str]]:
-        return await self._finder.run(collections)
-
-    async def status(self, *, place: Path | None = None, collection: str = "") -> Status:
-        """Raises UsageError for a collection that is not there."""
-
-        def ask(tables: Tables) -> Status:
-            condition, values = files_in(tables, (collection,) if collection else ())
-            if place is not None:
-                inside, more = under("file.path", str(place))
-                condition = f"({condition}) and {inside}" if condition else inside
-                values = [*values, *more]
-            return Status(tuple(files(tables, condition, values)))
-
-        return await self._finder.run(ask)
 
     async def find(
         self, question: str, *, collections: Iterable[str] = (), limit: int = NUM_HITS
@@ -333,7 +233,7 @@ class Library:
             condition, values = files_in(tables, names)
             return self._search.find(tables, question, condition, values, limit)
 
-        return await self._finder.run(ask)
+        return await self.ask(ask)
 
     async def look_for(self, question: str, scope: Scope, limit: int = NUM_HITS) -> Looked:
         """As `find`, in what a conversation asks. Raises UsageError for a collection that is not
@@ -348,22 +248,13 @@ class Library:
                 num_waiting(tables, condition, values),
             )
 
-        return await self._finder.run(ask)
+        return await self.ask(ask)
 
     async def check(self, content: str, question: str, quotations: Sequence[Quotation]) -> Checked:
         """Which passages bear an answer out; what of it none does."""
-        return await self._finder.run(
+        return await self.ask(
             lambda tables: self._search.check(tables, content, question, quotations)
         )
-
-    async def paths_of(self, sha256: str) -> tuple[str, ...]:
-        """All files of the library with these bytes, as far as they were there when looked at."""
-        return await self._finder.run(lambda tables: paths_of(tables, sha256))
-
-    async def num_waiting(self, place: Path) -> int:
-        """How many files in a place are still to be read."""
-        condition, values = under("file.path", str(place))
-        return await self._finder.run(lambda tables: num_waiting(tables, condition, values))
 
     async def rested(self, timeout_s: float) -> None:
         """Wait until nothing is being read, or for so many seconds. Raises what has ended the
@@ -389,64 +280,3 @@ class Library:
         await self._pictures.close()
         await asyncio.to_thread(self._finder.close)
         await asyncio.to_thread(self._store.close)
-
-    async def _look_at(self, root: Root, *, is_asked: bool = False) -> None:
-        """`is_asked`: a person says that it is right as it is, so an emptied folder is empty."""
-        sight = await asyncio.to_thread(self._see, Path(root.path))
-        known = await self._store.run(lambda tables: known_files(tables, root.root_id))
-        if sight is None or not is_asked and is_lost(sight, root.identity, len(known)):
-            if root.is_there:
-                await self._store.run(lambda tables: note_lost(tables, root.root_id))
-            return
-        changes = compare(known, sight)
-        if not changes and root.is_there and root.identity == sight.identity:
-            return
-        # Only where something has gone too: copies are known when it is their turn.
-        digests = await self._digests_of_renamed(changes.new) if changes.gone else {}
-        await self._store.run(
-            lambda tables: note_sight(tables, root.root_id, sight.identity, changes, digests)
-        )
-
-    async def _digests_of_renamed(self, new: Mapping[str, Stamp]) -> dict[str, str]:
-        """Of those new files that may be old ones under another name: they have the same size."""
-        sizes = {stamp.size for stamp in new.values()}
-        old = await self._store.run(lambda tables: sizes_with_documents(tables, sizes))
-
-        def hash_all() -> dict[str, str]:
-            digests = {}
-            for path, stamp in new.items():
-                if stamp.size in old:
-                    # One that cannot be read says so when it is its turn.
-                    with suppress(OSError):
-                        digests[path] = sha256_of(path)
-            return digests
-
-        return await asyncio.to_thread(hash_all)
-
-    def roots_moved(self) -> asyncio.Event:
-        """Set when a root has come or gone; ask for the next one then."""
-        return self._roots_moved
-
-    def _tell_roots(self) -> None:
-        self._roots_moved.set()
-        self._roots_moved = asyncio.Event()
-
-
-def _root_of(there: Iterable[Root], place: str) -> Root | None:
-    """The root that has this place: itself, or the folder around it whose walk comes to it."""
-    for root in there:
-        if root.path == place:
-            return root
-    for root in there:
-        if is_under(place, root.path) and not is_ignored(Path(place), Path(root.path)):
-            return root
-    return None
-
-
-def _inside(there: Iterable[Root], place: str) -> list[int]:
-    """The roots to which a walk from `place` comes."""
-    return [
-        root.root_id
-        for root in there
-        if is_under(root.path, place) and not is_ignored(Path(root.path), Path(place))
-    ]

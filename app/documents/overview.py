@@ -1,6 +1,6 @@
 """The library at a glance: how many files are in which state, and the first of those wanted."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import dataclass
 
 from sqlite_utils import Database as Tables
@@ -39,6 +39,17 @@ class Overview:
 
 
 @dataclass(frozen=True, slots=True)
+class Status:
+    """Every file once, in exactly one state."""
+
+    files: tuple[LibraryFile, ...]
+
+    @property
+    def counts(self) -> Counts:
+        return dict(Counter(file.state for file in self.files))
+
+
+@dataclass(frozen=True, slots=True)
 class Backlog:
     """What is still to be read, and how fast that goes."""
 
@@ -66,6 +77,12 @@ def overview(tables: Tables, wanted: Wanted, limit: int = MOST_LISTED) -> Overvi
     else:
         num_found = sum(counts.values())
     return Overview(counts, num_found, tuple(files(tables, condition, values, limit)))
+
+
+def status_of(tables: Tables, place: str = "", collection: str = "") -> Status:
+    """Raises UsageError for a collection that is not there."""
+    condition, values = _condition(tables, Wanted(place=place, collection=collection))
+    return Status(tuple(files(tables, condition, values)))
 
 
 def counts_by_root(tables: Tables) -> dict[int, Counts]:

@@ -120,11 +120,10 @@ def document_of(tables: Tables, sha256: str) -> int | None:
 
 
 def stretch_of(quotation: Quotation, part: Span | None, text: str) -> Stretch:
-    """Where a quotation, or a part of it, stands in `text`, that of its first page now."""
-    start = quotation.start
+    """Where a quotation, or a part of it, stands now; `text` is that of its first page."""
     if quotation.page != quotation.page_to:
-        page_to, end = quotation.page_to, quotation.end
-        return Stretch(page=quotation.page, page_to=page_to, start=start, end=end)
+        return _stretch_overleaf(quotation, part, text)
+    start = quotation.start
     if text[start : start + len(quotation.text)] != quotation.text:
         # An older version has read it differently.
         start = text.find(quotation.text)
@@ -134,6 +133,27 @@ def stretch_of(quotation: Quotation, part: Span | None, text: str) -> Stretch:
     if part is not None and part.start < part.end:
         start, end = start + part.start, start + part.end
     return Stretch(page=quotation.page, page_to=quotation.page, start=start, end=end)
+
+
+def _stretch_overleaf(quotation: Quotation, part: Span | None, text: str) -> Stretch:
+    """All of it where it is not known which of its pages the part stands on."""
+    page, page_to, start, end = quotation.page, quotation.page_to, quotation.start, quotation.end
+    first = text[start:]
+    turn = len(first)
+    # Two pages are joined by one line end.
+    is_two_pages = len(quotation.text) == turn + 1 + end
+    is_as_read = is_two_pages and quotation.text.startswith(f"{first}\n")
+    if part is None or part.start >= part.end or not is_as_read:
+        return Stretch(page=page, page_to=page_to, start=start, end=end)
+    if part.start < turn:
+        start += part.start
+    else:
+        page, start = page_to, max(0, part.start - turn - 1)
+    if part.end <= turn:
+        page_to, end = page, quotation.start + part.end
+    else:
+        end = part.end - turn - 1
+    return Stretch(page=page, page_to=page_to, start=start, end=end)
 
 
 async def place_of(view: PageView) -> Place:

@@ -3,12 +3,12 @@
 It stands with the answer, word for word: it can be shown when the file has changed or gone.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any
 
-LARGEST_PLACE = 10**9
+from app.documents.record import Record
+
 MOST_PATHS = 1_000
 MOST_HEADINGS = 100
 
@@ -53,43 +53,20 @@ class Quotation:
     @classmethod
     def from_json(cls, found: object) -> "Quotation":
         """Raises ValueError for what `as_json` does not write."""
-        if not isinstance(found, Mapping):
-            raise ValueError("a quotation is an object")
-        page, page_to = _place(found, "page"), _place(found, "page_to")
-        start, end = _place(found, "start"), _place(found, "end")
+        record = Record.of(found, "a quotation")
+        page, page_to = record.number("page"), record.number("page_to")
+        start, end = record.number("start"), record.number("end")
         if not 1 <= page <= page_to or page == page_to and start > end:
             raise ValueError("a quotation ends before it begins")
         return cls(
-            sha256=_text(found, "sha256"),
-            paths=_texts(found, "paths", MOST_PATHS),
-            title=_text(found, "title"),
+            sha256=record.text("sha256"),
+            paths=record.texts("paths", MOST_PATHS),
+            title=record.text("title"),
             page=page,
             page_to=page_to,
-            label=_text(found, "label"),
-            heading=_texts(found, "heading", MOST_HEADINGS),
+            label=record.text("label"),
+            heading=record.texts("heading", MOST_HEADINGS),
             start=start,
             end=end,
-            text=_text(found, "text"),
+            text=record.text("text"),
         )
-
-
-def _text(found: Mapping[str, Any], name: str) -> str:
-    value = found.get(name, "")
-    if not isinstance(value, str):
-        raise ValueError(f"{name!r} of a quotation is a text")
-    return value
-
-
-def _texts(found: Mapping[str, Any], name: str, most: int) -> tuple[str, ...]:
-    value = found.get(name, [])
-    is_list = isinstance(value, list) and len(value) <= most
-    if not is_list or not all(isinstance(each, str) for each in value):
-        raise ValueError(f"{name!r} of a quotation is a list of at most {most} texts")
-    return tuple(value)
-
-
-def _place(found: Mapping[str, Any], name: str) -> int:
-    value = found.get(name)
-    if type(value) is not int or not 0 <= value <= LARGEST_PLACE:
-        raise ValueError(f"{name!r} of a quotation is a whole number")
-    return value

@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from app.documents.cleaning import clean
+from app.documents.document import page_in_words
 from app.documents.quotation import Quotation
 from app.documents.sentences import sentences
 
@@ -119,5 +120,4 @@ def _name(quotation: Quotation) -> str:
 
 def _place(quotation: Quotation) -> str:
     label = SIGNS.sub(" ", quotation.label).strip()[:LONGEST_NAME]
-    is_other = label and label != str(quotation.page)
-    return f"page {quotation.page} ({label})" if is_other else f"page {quotation.page}"
+    return page_in_words(quotation.page, label)

@@ -8,7 +8,6 @@ NAME.pdf       there only when it is whole
 import asyncio
 import hashlib
 import os
-import re
 import tempfile
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
@@ -19,15 +18,13 @@ from app.amounts import bytes_in_words
 from app.documents.kinds import NAMES, kind_of_ending
 from app.documents.scan import sha256_of
 from app.documents.sniff import MOST_FILE_BYTES
+from app.file_name import safe_name
 from app.models.fetch import settled
 from app.models.part_file import SPARE_BYTES, free_bytes
 from engine.errors import HomeError, UsageError
 
-LONGEST_NAME = 150
 _COMING = ".coming-"
 _WRITTEN_BYTES = 4 * 2**20
-# In no system's way, and nothing that points to another folder.
-_UNSAFE = re.compile(r'[\x00-\x1f\x7f<>:"/\\|?*]+')
 
 
 class Received:
@@ -53,8 +50,7 @@ class Received:
 
     def check(self, name: str, num_bytes: int) -> str:
         """The name it will have here. Raises what stands in the way, before anything comes."""
-        stem, _, ending = _UNSAFE.sub("_", name).rpartition(".")
-        stem = stem.strip(" .")[:LONGEST_NAME]
+        stem, ending = safe_name(name)
         if not stem or kind_of_ending(f".{ending}") is None:
             kinds = ", ".join(dict.fromkeys(NAMES.values()))
             raise UsageError(

@@ -315,15 +315,6 @@ def num_documents(tables: Tables, condition: str, values: Sequence[str | int]) -
     return int(num)
 
 
-def paths_of(tables: Tables, sha256: str) -> tuple[str, ...]:
-    rows = tables.execute(
-        "select path from file join document on document.id = document_id where sha256 = ?"
-        " order by path",
-        [sha256],
-    )
-    return tuple(path_from(path) for (path,) in rows)
-
-
 def _said_of(notice: str, num_pages: int, num_empty: int) -> str:
     if not num_empty:
         return notice

@@ -1,8 +1,9 @@
 """Of which of a person's files questions are asked."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
+
+from app.documents.record import Record
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,16 +25,11 @@ class Scope:
     @classmethod
     def from_json(cls, found: object) -> "Scope":
         """Raises ValueError for what `as_json` does not write."""
-        if not isinstance(found, Mapping):
-            raise ValueError("a choice of documents is an object")
-        return cls(_texts(found, "collections"), _texts(found, "paths"))
+        record = Record.of(found, "a choice of documents")
+        scope = cls(record.texts("collections"), record.texts("paths"))
+        if "" in (*scope.collections, *scope.paths):
+            raise ValueError("a choice of documents names each collection and each place")
+        return scope
 
 
 WHOLE_LIBRARY = Scope()
-
-
-def _texts(found: Mapping[str, Any], name: str) -> tuple[str, ...]:
-    value = found.get(name, [])
-    if not isinstance(value, list) or not all(isinstance(each, str) and each for each in value):
-        raise ValueError(f"{name!r} of a choice of documents is a list of texts")
-    return tuple(value)

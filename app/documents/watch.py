@@ -6,16 +6,17 @@ looked at again every quarter of an hour.
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from time import monotonic
-from typing import Protocol
+from typing import Protocol, TypeVar
 
+from sqlite_utils import Database as Tables
 from watchfiles import awatch
 
-from app.documents.rows import Root
-from app.documents.scan import is_ignored, is_under
+from app.documents.roots import root_of
+from app.documents.rows import Root, roots
 from engine.errors import InglenookError
 
 TRY_AGAIN_S = 60.0
@@ -28,6 +29,7 @@ STEP_MS = 100
 """How often the system is asked, and how long an end is waited for."""
 
 logger = logging.getLogger(__name__)
+Answer = TypeVar("Answer")
 
 
 class Followed(Protocol):
@@ -39,7 +41,7 @@ class Followed(Protocol):
 
     async def tidy(self) -> None: ...
 
-    async def roots(self) -> list[Root]: ...
+    async def ask(self, work: Callable[[Tables], Answer]) -> Answer: ...
 
     def is_own(self, path: Path) -> bool: ...
 
@@ -61,13 +63,13 @@ class Watch:
             await asyncio.sleep(TRY_AGAIN_S)
         while True:
             moved = self._library.roots_moved()
-            roots = await self._look_at_all()
+            there = await self._look_at_all()
             stop = asyncio.Event()
             self.notice = ""
             following = asyncio.gather(
-                self._follow([root for root in roots if root.is_folder], stop, recursive=True),
+                self._follow([root for root in there if root.is_folder], stop, recursive=True),
                 # A file that is replaced by another is seen in its folder only.
-                self._follow([root for root in roots if not root.is_folder], stop, recursive=False),
+                self._follow([root for root in there if not root.is_folder], stop, recursive=False),
             )
             try:
                 with suppress(TimeoutError):
@@ -88,16 +90,16 @@ class Watch:
         try:
             await self._library.look()
             await self._library.tidy()
-            return [root for root in await self._library.roots() if root.is_there]
+            return [root for root in await self._library.ask(roots) if root.is_there]
         except InglenookError as error:
             # Such as a full disk: the next look tries again.
             logger.warning("the folders could not be looked at: %s", error)
             return []
 
-    async def _follow(self, roots: Sequence[Root], stop: asyncio.Event, *, recursive: bool) -> None:
-        if not roots:
+    async def _follow(self, there: Sequence[Root], stop: asyncio.Event, *, recursive: bool) -> None:
+        if not there:
             return
-        places = [root.path if recursive else str(Path(root.path).parent) for root in roots]
+        places = [root.path if recursive else str(Path(root.path).parent) for root in there]
         changes = awatch(
             *dict.fromkeys(places),
             # A filter of its own would hide that it is quiet but for what nobody asked about.
@@ -115,7 +117,7 @@ class Watch:
         try:
             async for seen in changes:
                 now = monotonic()
-                moved = {root.path for _, path in seen if (root := self._root_of(roots, path))}
+                moved = {root.path for _, path in seen if (root := self._root_of(there, path))}
                 if moved:
                     first, last = first if touched else now, now
                     touched |= moved
@@ -126,15 +128,15 @@ class Watch:
                     touched.clear()
         except (OSError, RuntimeError) as error:
             self.notice = (
-                f"Changes in {roots[0].path} are not noticed at once ({error}): it is looked at"
+                f"Changes in {there[0].path} are not noticed at once ({error}): it is looked at"
                 f" every {self._look_s / 60:.0f} minutes."
             )
             logger.warning("%s", self.notice)
 
-    def _root_of(self, roots: Sequence[Root], path: str) -> Root | None:
+    def _root_of(self, there: Sequence[Root], path: str) -> Root | None:
         """Whose walk comes to it, if any. What the library itself writes is no change of a root, or
         each look would be followed by the next one."""
-        root = _root_of(roots, path)
+        root = root_of(there, path)
         return None if root is None or self._library.is_own(Path(path)) else root
 
     async def _look_at(self, places: Sequence[str]) -> None:
@@ -143,12 +145,3 @@ class Watch:
                 await self._library.look(Path(place))
             except InglenookError as error:
                 logger.warning("a folder could not be looked at: %s", error)
-
-
-def _root_of(roots: Sequence[Root], path: str) -> Root | None:
-    for root in roots:
-        if is_under(path, root.path) and (
-            path == root.path or not is_ignored(Path(path), Path(root.path))
-        ):
-            return root
-    return None

@@ -7,7 +7,6 @@ A browser tells no path, so the file cannot be used where it lies: this makes a 
 """
 
 import os
-import re
 import shutil
 import tempfile
 from collections.abc import AsyncIterator, Callable
@@ -15,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from app.amounts import bytes_in_words
+from app.file_name import safe_name
 from app.models.fetch import settled
 from app.models.part_file import check_room, free_bytes
 from engine.backends.llama_cpp.adapter_file import check_adapter_file, is_adapter_file
@@ -25,13 +25,9 @@ from engine.backends.llama_cpp.split_file import parts_of
 from engine.errors import HomeError, UsageError
 
 ENDING = ".gguf"
-LONGEST_NAME = 200
-"""Bytes of it without its ending, as most disks count them."""
 _FOLDER = ".drop-"
 _WRITTEN_BYTES = 4 * 2**20
 _LOOK_BYTES = 32 * 2**20
-# In no system's way, text, and nothing that points to another folder.
-_UNSAFE = re.compile(r'[\x00-\x1f\x7f<>:"/\\|?*\ud800-\udfff]+')
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +40,7 @@ class Drop:
     @classmethod
     def of(cls, name: str, num_bytes: int) -> "Drop":
         """From what a browser says. Raises UsageError for what is no GGUF file by its name."""
-        stem, _, ending = _UNSAFE.sub("_", name).rpartition(".")
-        # A letter that is cut in the middle goes as a whole.
-        short = stem.strip(" .").encode()[:LONGEST_NAME]
-        stem = short.decode(errors="ignore").rstrip(" .")
+        stem, ending = safe_name(name)
         if f".{ending}".lower() != ENDING or not stem:
             raise UsageError(f"{name} is no GGUF file: choose a model whose name ends in {ENDING}.")
         made = f"{stem}{ENDING}"

@@ -8,6 +8,7 @@ from typing import Any
 import gradio as gr
 
 from app.amounts import counted
+from app.documents.collections import collections
 from app.documents.rows import path_from
 from app.documents.scope import WHOLE_LIBRARY, Scope
 from app.ui.boundary import told
@@ -74,7 +75,7 @@ class Asks:
         return [await self.choose(conversation_id, text_of(documents)), ""]
 
     async def _collections(self) -> Iterable[str]:
-        return await self.services.documents.collections()
+        return await self.services.documents.ask(collections)
 
 
 def text_of(documents: Scope | None) -> str:
@@ -104,9 +105,9 @@ def label_of(documents: Scope | None) -> str:
     return f"Files: {', '.join(names)}"
 
 
-def _update(documents: Scope | None, collections: Iterable[str]) -> Any:
+def _update(documents: Scope | None, named: Iterable[str]) -> Any:
     each: list[Scope | None] = [None, WHOLE_LIBRARY]
-    each += [Scope(collections=(name,)) for name in collections]
+    each += [Scope(collections=(name,)) for name in named]
     if documents not in each:
         each.append(documents)
     classes = [] if documents is None else ["chosen"]

@@ -5,7 +5,7 @@ from pathlib import PurePath
 from typing import Any
 
 from app.amounts import counted, duration
-from app.documents.document import FileState, PageFlag
+from app.documents.document import FileState, PageFlag, page_in_words
 from app.documents.intake import AtWork
 from app.documents.overview import Backlog, Cost, Counts, Overview
 from app.documents.page_view import PageView, Stretch
@@ -75,10 +75,8 @@ def place_rows(
                 "path": stored(root.path),
                 "name": _place_name(root.path, received),
                 "where": visible(root.path),
-                "is_folder": root.is_folder,
                 "is_there": root.is_there,
                 "is_received": root.path == received,
-                "num_files": sum(own.values()),
                 "total": counted(sum(own.values()), "file"),
                 "counts": counts_in_words(own),
                 "collections": collections_of(root.path, collections),
@@ -189,6 +187,19 @@ def cost_in_words(cost: Cost, path: str) -> str:
     )
 
 
+def removal_in_words(path: str, num_files: int, *, is_ours: bool) -> str:
+    what = f"{name_of(path)} ({counted(num_files, 'file')})"
+    if is_ours:
+        return (
+            f"Delete Inglenook's own copy of {what}, with all that was read of it? What it was"
+            " copied from stays where it is."
+        )
+    return (
+        f"Take {what} out of the library, with all that was read of it? The files themselves stay"
+        " where they are."
+    )
+
+
 def hit_rows(found: Found) -> dict[str, Any]:
     return {"hits": [hit_row(hit) for hit in found.hits], "is_enough": found.is_enough}
 
@@ -209,14 +220,11 @@ def hit_row(hit: Hit) -> dict[str, Any]:
 
 
 def page_words(number: int, label: str) -> str:
-    """How a page is called: by its number, and by its label where that says something else."""
-    shown = f"page {number}"
-    if label in ("", str(number)):
-        return shown
+    """How a page is called, in the room that there is for it."""
     label = visible(label)
     # A page of a text without pages is called by its heading, which may be a sentence.
     short = label if len(label) <= LONGEST_LABEL else f"{label[:LONGEST_LABEL].rstrip()}…"
-    return f"{shown} ({short})"
+    return page_in_words(number, short)
 
 
 def page_row(view: PageView, notice: str, stretch: Stretch | None) -> dict[str, Any]:

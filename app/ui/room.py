@@ -10,7 +10,6 @@ from app.chat.message import Message
 from app.chat.prospect import Prospect
 from app.chat.senses import Senses
 from app.chat.sight import Beginning, Fill, Sight
-from app.documents.quotation import Quotation
 from app.history.conversations import Conversations
 from app.history.database import Database
 from app.launch.start_facts import StartFacts
@@ -28,7 +27,6 @@ from engine.sampling_params import SamplingParams
 
 if TYPE_CHECKING:
     from app.cuda.installation import Installation
-    from app.documents.answering import Whereabouts
     from app.documents.library import Library
     from app.documents.received import Received
     from app.models.library import ModelLibrary
@@ -95,13 +93,6 @@ class Prospects(Protocol):
     ) -> Prospect: ...
 
 
-class Answering(Protocol):
-    """What became of the files that an answer quotes. Which files a conversation asks is chosen
-    with `conversations.set_documents`, and what an answer stands on is `Message.grounds`."""
-
-    async def whereabouts(self, quotations: Sequence[Quotation]) -> Sequence["Whereabouts"]: ...
-
-
 class Machine(Protocol):
     """The machine that the app runs on, as it was looked at."""
 
@@ -133,8 +124,6 @@ class Services(Protocol):
     def jobs(self) -> Jobs: ...
     @property
     def sights(self) -> Sights: ...
-    @property
-    def answering(self) -> Answering: ...
     @property
     def forms(self) -> Forms: ...
     @property

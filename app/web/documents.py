@@ -1,36 +1,34 @@
 """The user's own files, for the page's sheet: which there are, what is in them, what is to be done.
 
-Only the page reaches this: the guard refuses other sites, and all but looking at the list is taken
-only with the page's own Origin.
+No other site reaches this: the guard refuses those, and all but looking at the list is taken only
+with the page's own Origin.
 """
 
 import asyncio
 import json
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
-from fastapi import APIRouter, Request, Response
-from fastapi.responses import JSONResponse, PlainTextResponse
-from starlette.requests import ClientDisconnect
+from fastapi import APIRouter, Response
+from fastapi.responses import JSONResponse
 
-from app.amounts import counted
 from app.documents.citation import Span
+from app.documents.collections import collections
 from app.documents.document import FileState, Unreadable
 from app.documents.library import Library
 from app.documents.overview import Wanted, backlog, cost_of, counts_by_root, overview
 from app.documents.page_view import PageView, Stretch, document_of, place_of, stretch_of
 from app.documents.quotation import Quotation
-from app.documents.rows import path_from, stored
+from app.documents.rows import path_from, roots, stored
 from app.ui import documents as words
 from app.ui.room import Services
 from app.visible import visible
 from app.web.asked import path_named, path_typed, text_of
+from app.web.desk import Action, add_doors, answered
 from engine.errors import InglenookError, NotFound, UsageError
 
-Action = Callable[[dict[str, Any]], Awaitable[Any]]
-NOT_THE_PAGE = "Only the app's own page may do this."
 LONGEST_NAME = 60
 NUM_HITS = 20
 BOXES_HEADER = "inglenook-boxes"
@@ -40,43 +38,16 @@ def documents_router(services: Services) -> APIRouter:
     """`GET /_app/documents` and what else there is to see, `POST /_app/documents/ACTION`."""
     router = APIRouter(prefix="/_app/documents")
     desk = DocumentDesk(services)
-    actions = desk.actions()
 
     @router.get("")
     async def here() -> Response:
-        return await _answered(desk.here())
+        return await answered(desk.here())
 
     @router.get("/progress")
     async def progress() -> Response:
-        return await _answered(desk.progress())
+        return await answered(desk.progress())
 
-    @router.post("/drop")
-    async def drop(name: str, request: Request, collection: str = "") -> Response:
-        """A file as the body, which goes to its place as it comes."""
-        if "origin" not in request.headers:
-            return PlainTextResponse(NOT_THE_PAGE, 403)
-        length = request.headers.get("content-length", "")
-        if not length.isdecimal():
-            return PlainTextResponse("The length of the file is needed.", 411)
-        try:
-            return await _answered(desk.drop(name, int(length), request.stream(), collection))
-        except ClientDisconnect:
-            # Given up, or the page is gone: nobody reads this.
-            return Response(status_code=400)
-
-    @router.post("/picture")
-    async def picture(request: Request) -> Response:
-        """The page as PNG, with the places of the words in a header."""
-        given = await _given(request)
-        return given if isinstance(given, Response) else await desk.picture(given)
-
-    @router.post("/{action}")
-    async def act(action: str, request: Request) -> Response:
-        if action not in actions:
-            return PlainTextResponse("There is nothing of this name to be done.", 404)
-        given = await _given(request)
-        return given if isinstance(given, Response) else await _answered(actions[action](given))
-
+    add_doors(router, desk)
     return router
 
 
@@ -91,6 +62,7 @@ class DocumentDesk:
             "files": self.files,
             "search": self.search,
             "page": self.page,
+            "picture": self.picture,
             "add": self.add,
             "announce": self.announce,
             "unlock": self.unlock,
@@ -109,12 +81,12 @@ class DocumentDesk:
 
     async def here(self) -> dict[str, Any]:
         library, received = self._library, str(self._services.received.folder)
-        collections = await library.collections()
-        counts = await library.ask(counts_by_root)
+        there, counts, named = await library.ask(
+            lambda tables: (roots(tables), counts_by_root(tables), collections(tables))
+        )
         return {
-            "places": words.place_rows(await library.roots(), counts, collections, received),
-            "collections": words.collection_rows(collections, received),
-            "received": visible(received),
+            "places": words.place_rows(there, counts, named, received),
+            "collections": words.collection_rows(named, received),
             "progress": await self.progress(),
         }
 
@@ -125,14 +97,15 @@ class DocumentDesk:
 
     async def files(self, given: dict[str, Any]) -> dict[str, Any]:
         wanted = Wanted(
-            place=_path_or_none(given) or "",
+            place=str(_path(given)) if given.get("path") else "",
             collection=str(given.get("collection") or ""),
             state=_state(given),
             name=str(given.get("name") or ""),
         )
-        found = await self._library.ask(lambda tables: overview(tables, wanted))
-        received = str(self._services.received.folder)
-        return words.file_rows(found, await self._library.collections(), received)
+        found, named = await self._library.ask(
+            lambda tables: (overview(tables, wanted), collections(tables))
+        )
+        return words.file_rows(found, named, str(self._services.received.folder))
 
     async def search(self, given: dict[str, Any]) -> dict[str, Any]:
         collection = str(given.get("collection") or "")
@@ -156,7 +129,7 @@ class DocumentDesk:
             return words.quotation_row(quotation)
         bare = await library.page(document, quotation.page)
         stretch = stretch_of(quotation, part, bare.text)
-        return await self._shown(await library.page(document, quotation.page, stretch), stretch)
+        return await self._shown(await library.page(document, stretch.page, stretch), stretch)
 
     async def _shown(self, view: PageView, stretch: Stretch | None) -> dict[str, Any]:
         notice = ""
@@ -186,6 +159,7 @@ class DocumentDesk:
         return grounds.quotations[number - 1], part
 
     async def picture(self, given: dict[str, Any]) -> Response:
+        """The page as PNG, with the places of the words in a header."""
         try:
             view = await self._view(given, _stretch(given))
             picture = await self._library.picture(view, str(given.get("password") or ""))
@@ -212,8 +186,7 @@ class DocumentDesk:
             raise UsageError(
                 f"{visible(str(typed))} is not a whole path: give it from the root of the disk on."
             )
-        collection = _collection(given) if given.get("collection") else ""
-        await self._library.add(Path(os.path.normpath(typed)), collection=collection)
+        await self._library.add(Path(os.path.normpath(typed)))
         return await self.here()
 
     async def announce(self, given: dict[str, Any]) -> dict[str, Any]:
@@ -221,16 +194,13 @@ class DocumentDesk:
         num_bytes = given.get("num_bytes")
         if type(num_bytes) is not int:
             raise UsageError("It is not known what will come: choose the file again.")
-        return {"name": self._services.received.check(_text(given, "name"), num_bytes)}
+        self._services.received.check(_text(given, "name"), num_bytes)
+        return {}
 
-    async def drop(
-        self, name: str, num_bytes: int, pieces: AsyncIterator[bytes], collection: str
-    ) -> dict[str, Any]:
+    async def drop(self, name: str, num_bytes: int, pieces: AsyncIterator[bytes]) -> dict[str, Any]:
         received, library = self._services.received, self._library
         path = await received.take(name, num_bytes, pieces)
         await library.add(received.folder, tries_again=False)
-        if collection:
-            await library.collect(_collection({"name": collection}), path)
         return {**await self.here(), "added": stored(str(path))}
 
     async def unlock(self, given: dict[str, Any]) -> dict[str, Any]:
@@ -253,8 +223,8 @@ class DocumentDesk:
         is_ours = received.has(path)
         if given.get("is_sure") is not True:
             found = await library.ask(lambda tables: overview(tables, Wanted(place=str(path)), 0))
-            num = counted(found.num_found, "file")
-            return {"question": _question(words.name_of(str(path)), num, is_ours=is_ours)}
+            question = words.removal_in_words(str(path), found.num_found, is_ours=is_ours)
+            return {"question": question}
         if is_ours:
             await asyncio.to_thread(received.delete, path)
         if is_ours and path != received.folder:
@@ -290,37 +260,6 @@ def _stretch(given: dict[str, Any]) -> Stretch | None:
     return Stretch(page=page, page_to=page_to, start=start, end=end)
 
 
-def _question(name: str, num: str, *, is_ours: bool) -> str:
-    if is_ours:
-        return (
-            f"Delete Inglenook's own copy of {name} ({num}), with all that was read of it? What it"
-            " was copied from stays where it is."
-        )
-    return (
-        f"Take {name} ({num}) out of the library, with all that was read of it? The files"
-        " themselves stay where they are."
-    )
-
-
-async def _given(request: Request) -> dict[str, Any] | Response:
-    if "origin" not in request.headers:
-        return PlainTextResponse(NOT_THE_PAGE, 403)
-    try:
-        given = await request.json()
-    except (ValueError, RecursionError):
-        return PlainTextResponse("This is no JSON.", 400)
-    return given if isinstance(given, dict) else PlainTextResponse("This is no JSON object.", 400)
-
-
-async def _answered(asked: Awaitable[Any]) -> Response:
-    """What came, or under `refused` the sentence that says why it did not."""
-    try:
-        return JSONResponse(await asked)
-    except InglenookError as error:
-        # No failure of the app: a browser would write one into its console.
-        return JSONResponse({"refused": visible(str(error))})
-
-
 def _text(given: dict[str, Any], name: str) -> str:
     value = given.get(name)
     if not isinstance(value, str) or not value.strip():
@@ -333,10 +272,6 @@ def _path(given: dict[str, Any]) -> Path:
     return path_named(path_from(text_of(given, "path")))
 
 
-def _path_or_none(given: dict[str, Any]) -> str | None:
-    return str(_path(given)) if given.get("path") else None
-
-
 def _state(given: dict[str, Any]) -> str:
     state = str(given.get("state") or "")
     if state and state not in [each.value for each in FileState]:
@@ -345,7 +280,7 @@ def _state(given: dict[str, Any]) -> str:
 
 
 def _collection(given: dict[str, Any]) -> str:
-    name = " ".join(text_of(given, "name" if "name" in given else "collection").split())
+    name = " ".join(text_of(given, "name").split())
     if len(name) > LONGEST_NAME:
         raise UsageError(
             f"The name of a collection may have {LONGEST_NAME} letters, and this one has"

@@ -1,17 +1,16 @@
 """The models, for the page's sheet: what is here, what can come, and what is to be done with it.
 
-Only the page reaches this: the guard refuses other sites, and what changes something or asks
-another machine is taken only with the page's own Origin.
+No other site reaches this: the guard refuses those, and what changes something or asks another
+machine is taken only with the page's own Origin.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from dataclasses import replace
 from typing import Any
 
-from fastapi import APIRouter, Request, Response
-from fastapi.responses import JSONResponse, PlainTextResponse
-from starlette.requests import ClientDisconnect
+from fastapi import APIRouter, Response
+from fastapi.responses import JSONResponse
 
 from app.models.catalog import catalog
 from app.models.drop import Drop
@@ -20,21 +19,18 @@ from app.ui import models as words
 from app.ui.adapters import chosen
 from app.ui.room import Services
 from app.web.asked import path_typed, text_of
-from engine.errors import InglenookError, ModelNotFound, UsageError
-
-Action = Callable[[dict[str, Any]], Awaitable[Any]]
-NOT_THE_PAGE = "Only the app's own page may do this."
+from app.web.desk import Action, add_doors, answered
+from engine.errors import ModelNotFound, UsageError
 
 
 def models_router(services: Services) -> APIRouter:
     """`GET /_app/models` and what else there is to see, `POST /_app/models/ACTION`."""
     router = APIRouter(prefix="/_app/models")
     desk = ModelDesk(services)
-    actions = desk.actions()
 
     @router.get("")
     async def here() -> Response:
-        return await _answered(desk.here())
+        return await answered(desk.here())
 
     @router.get("/downloads")
     async def downloads() -> Response:
@@ -42,40 +38,13 @@ def models_router(services: Services) -> APIRouter:
 
     @router.get("/available")
     async def available() -> Response:
-        return await _answered(desk.available())
+        return await answered(desk.available())
 
     @router.get("/connections")
     async def connections() -> Response:
         return JSONResponse(words.connection_rows(services.library.connections.all()))
 
-    @router.post("/drop")
-    async def drop(name: str, request: Request) -> Response:
-        """A file as the body, which goes to its place as it comes."""
-        if "origin" not in request.headers:
-            return PlainTextResponse(NOT_THE_PAGE, 403)
-        length = request.headers.get("content-length", "")
-        if not length.isdecimal():
-            return PlainTextResponse("The length of the file is needed.", 411)
-        try:
-            return await _answered(desk.drop(name, int(length), request.stream()))
-        except ClientDisconnect:
-            # Given up, or the page is gone: nobody reads this.
-            return Response(status_code=400)
-
-    @router.post("/{action}")
-    async def act(action: str, request: Request) -> Response:
-        if "origin" not in request.headers:
-            return PlainTextResponse(NOT_THE_PAGE, 403)
-        if action not in actions:
-            return PlainTextResponse("There is nothing of this name to be done.", 404)
-        try:
-            given = await request.json()
-        except (ValueError, RecursionError):
-            return PlainTextResponse("This is no JSON.", 400)
-        if not isinstance(given, dict):
-            return PlainTextResponse("This is no JSON object.", 400)
-        return await _answered(actions[action](given))
-
+    add_doors(router, desk)
     return router
 
 
@@ -160,7 +129,7 @@ class ModelDesk:
         drop = Drop.of(text_of(given, "name"), num_bytes)
         drop.check_beginning(beginning.encode("latin-1", "replace"))
         self._drops.check(drop)
-        return {"name": drop.name}
+        return {}
 
     async def drop(self, name: str, num_bytes: int, pieces: AsyncIterator[bytes]) -> dict[str, Any]:
         await self._drops.take(Drop.of(name, num_bytes), pieces)
@@ -206,16 +175,3 @@ class ModelDesk:
         changed.engine_config(model.path)
         self._services.save_settings(changed)
         return await self.here()
-
-
-async def _answered(asked: Awaitable[Any]) -> Response:
-    """What came, or under `refused` the sentence that says why it did not."""
-    try:
-        return JSONResponse(await asked)
-    except InglenookError as error:
-        # No failure of the app: a browser would write one into its console.
-        return JSONResponse({"refused": str(error)})
-    except OSError as error:
-        # Such as a name that is longer than any of this disk.
-        sentence = f"This could not be done: {error.strerror or error}."
-        return JSONResponse({"refused": sentence})

@@ -128,6 +128,18 @@ async def test_collections_are_made_listed_and_asked(
     assert (await docs(services, "list")).out == f"{folder}  4 files\n"
 
 
+async def test_each_place_is_listed_with_the_files_that_are_its_own(
+    services: FakeModelServices, folder: Path
+) -> None:
+    hidden = folder / ".drafts"
+    hidden.mkdir()
+    (hidden / "c.txt").write_text("The river Po.")
+    await docs(services, "add", files=(str(folder), str(hidden)))
+    (there, drafts) = (await docs(services, "list", json=True)).json()["places"]
+    assert (there["path"], there["files"], there["counts"]["indexed"]) == (str(folder), 4, 2)
+    assert (drafts["path"], drafts["files"], drafts["counts"]["damaged"]) == (str(hidden), 1, 0)
+
+
 async def test_removing_leaves_the_files(services: FakeModelServices, folder: Path) -> None:
     await docs(services, "add", files=(str(folder),))
     assert (await docs(services, "remove", files=(str(folder),), json=True)).json() == {

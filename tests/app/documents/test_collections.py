@@ -4,7 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from app.documents.collections import collections
 from app.documents.library import Library
+from app.documents.overview import status_of
+from app.documents.rows import roots
 from engine.errors import UsageError
 from tests.app.documents.test_library import paths, write
 
@@ -31,9 +34,10 @@ async def test_a_question_is_asked_of_what_was_chosen(filled: Library) -> None:
     assert await found(filled, "job") == ["a.txt"]
     assert await found(filled, "private") == ["b.txt"]
     assert await found(filled, "job", "school") == ["a.txt", "c.txt"]
-    assert [Path(file.path).name for file in (await filled.status(collection="job")).files] == [
-        "a.txt"
-    ]
+    assert [
+        Path(file.path).name
+        for file in (await filled.ask(lambda tables: status_of(tables, collection="job"))).files
+    ] == ["a.txt"]
 
 
 async def test_a_collection_that_is_not_there_is_said_to_be_so(
@@ -42,7 +46,7 @@ async def test_a_collection_that_is_not_there_is_said_to_be_so(
     with pytest.raises(UsageError, match="there are job, private, school"):
         await found(filled, "jobs")
     with pytest.raises(UsageError):
-        await filled.status(collection="' or 1=1")
+        await filled.ask(lambda tables: status_of(tables, collection="' or 1=1"))
 
 
 async def test_only_the_paths_of_a_collection_are_shown(filled: Library, folder: Path) -> None:
@@ -57,14 +61,14 @@ async def test_a_part_of_a_folder_can_be_a_collection(filled: Library, folder: P
     await filled.add(folder)
     await filled.add(folder / "work" / "a.txt", collection="one file")
     await filled.settled()
-    assert len(await filled.roots()) == 1
+    assert len(await filled.ask(roots)) == 1
     assert await found(filled, "one file") == ["a.txt"]
     assert await found(filled, "job") == ["a.txt"]
 
 
 async def test_taking_out_of_a_collection_leaves_the_library(filled: Library, folder: Path) -> None:
     assert await filled.remove(folder / "work", collection="job") == 0
-    assert sorted(await filled.collections()) == ["private", "school"]
+    assert sorted(await filled.ask(collections)) == ["private", "school"]
     assert await paths(filled, "Inn") == ["a.txt"]
     with pytest.raises(UsageError, match="not in the collection"):
         await filled.remove(folder / "work", collection="private")
@@ -74,4 +78,4 @@ async def test_what_leaves_the_library_leaves_its_collections(
     filled: Library, folder: Path
 ) -> None:
     await filled.remove(folder / "work")
-    assert sorted(await filled.collections()) == ["private", "school"]
+    assert sorted(await filled.ask(collections)) == ["private", "school"]

@@ -8,6 +8,7 @@ import pytest
 
 from app.documents.document import Facts, Page
 from app.documents.library import Library
+from app.documents.overview import status_of
 from app.documents.sniff import MOST_FILE_BYTES
 from tests.app.documents.test_library import added, states, write
 from tests.fakes_documents import FakeReader
@@ -102,7 +103,7 @@ async def test_what_is_not_read_is_not_hashed_either(
     with open(folder / "a.bin", "wb") as file:
         file.truncate(num_bytes)
     await added(library, folder)
-    (found,) = (await library.status()).files
+    (found,) = (await library.ask(status_of)).files
     assert (found.state.value, found.message[:10]) == (
         state,
         "a.bin has " if num_bytes else "a.bin is e",

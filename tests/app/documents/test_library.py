@@ -15,7 +15,8 @@ from sqlite_utils import Database as Tables
 
 from app.documents.document import FileState
 from app.documents.library import Library
-from app.documents.rows import Root, wait_again
+from app.documents.overview import backlog, status_of
+from app.documents.rows import Root, roots, wait_again
 from app.documents.scan import MANY
 from engine.errors import DiskFull, UsageError
 from tests.fakes_documents import FakeReader
@@ -31,7 +32,7 @@ def write(path: Path, text: str) -> Path:
 
 
 async def states(library: Library) -> dict[str, str]:
-    status = await library.status()
+    status = await library.ask(status_of)
     assert sum(status.counts.values()) == len(status.files)
     return {Path(file.path).name: file.state.value for file in status.files}
 
@@ -68,7 +69,7 @@ async def test_every_file_of_a_folder_ends_in_one_state(library: Library, folder
         "odd.bin": "unsupported",
         "locked.txt": "needs password",
     }
-    found = {Path(file.path).name: file for file in (await library.status()).files}
+    found = {Path(file.path).name: file for file in (await library.ask(status_of)).files}
     assert (found["b.txt"].num_pages, found["b.txt"].message) == (3, "1 of 3 pages have no text.")
     assert found["bad.txt"].message == "It is damaged: bring it again."
     assert sorted(await paths(library, "river")) == ["a.txt", "b.txt"]
@@ -83,7 +84,7 @@ async def test_what_has_not_changed_is_not_opened(
     await added(library, folder)
     assert len(reader.read_paths) == 21
     monkeypatch.setattr("app.documents.intake.sha256_of", _fail)
-    monkeypatch.setattr("app.documents.library.sha256_of", _fail)
+    monkeypatch.setattr("app.documents.roots.sha256_of", _fail)
     await looked(library)
     assert len(reader.read_paths) == 21
 
@@ -241,7 +242,7 @@ async def test_a_password_opens_a_file_and_is_forgotten(
 async def test_a_password_reaches_what_is_read_while_its_folder_is_looked_at(
     library: Library, folder: Path, reader: FakeReader, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    look_at = library._look_at
+    look_at = library._roots.look_at
 
     async def slow(root: Root, *, is_asked: bool = False) -> None:
         await look_at(root, is_asked=is_asked)
@@ -249,7 +250,7 @@ async def test_a_password_reaches_what_is_read_while_its_folder_is_looked_at(
             library._intake.wake()
             await library._intake.settled()
 
-    monkeypatch.setattr(library, "_look_at", slow)
+    monkeypatch.setattr(library._roots, "look_at", slow)
     write(folder / "a.txt", "LOCKED:x\nThe river Inn.")
     await library.add(folder, password="x")
     await library.settled()
@@ -299,7 +300,7 @@ async def test_nothing_of_our_own_home_is_read(room: Path, folder: Path) -> None
     for place in (home / "data", home / "data/api-key.txt", folder / "link"):
         with pytest.raises(UsageError, match="belongs to Inglenook itself"):
             await library.add(place)
-    assert [root.path for root in await library.roots()] == [str(folder)]
+    assert [root.path for root in await library.ask(roots)] == [str(folder)]
     await library.close()
 
 
@@ -353,7 +354,7 @@ async def test_the_folder_around_another_takes_its_files_along(
     await added(library, folder / "in")
     await added(library, folder)
     await added(library, folder / "in" / "a.txt")
-    assert [root.path for root in await library.roots()] == [str(folder)]
+    assert [root.path for root in await library.ask(roots)] == [str(folder)]
     assert await states(library) == {"a.txt": "indexed", "b.txt": "indexed"}
     assert len(reader.read_paths) == 2
 
@@ -410,7 +411,7 @@ async def test_a_question_does_not_wait_for_a_file_that_is_read(
     while len(reader.read_paths) < 2:
         await asyncio.sleep(0.01)
     assert await paths(library, "river") == ["a.txt"]
-    assert await library.num_waiting(folder) == 1
+    assert (await library.ask(backlog)).num_files == 1
     reader.gate.set()
     await library.settled()
     assert sorted(await paths(library, "river")) == ["a.txt", "b.txt"]
@@ -443,7 +444,7 @@ async def test_a_file_that_never_rests_is_left_to_the_next_look(room: Path, fold
     library = Library(room / "documents.sqlite3", Restless())
     await added(library, folder)
     assert await states(library) == {"log.txt": "failed"}
-    assert "changes while it is read" in (await library.status()).files[0].message
+    assert "changes while it is read" in (await library.ask(status_of)).files[0].message
     assert len(file.read_text().split("and more")) == 3
     await library.close()
 
@@ -464,7 +465,7 @@ async def test_names_that_are_no_text_can_be_read_and_found(library: Library, fo
     assert os.fsencode(hit.paths[0]).endswith(b"caf\xe9 \n.txt")
     assert Path(hit.paths[0]).read_text() == "The river Inn."
     await looked(library)
-    assert len((await library.status()).files) == 1
+    assert len((await library.ask(status_of)).files) == 1
 
 
 @pytest.mark.parametrize("name", ["missing", "pipe"])
@@ -475,7 +476,7 @@ async def test_only_folders_and_files_can_be_added(
         os.mkfifo(folder / name)
     with pytest.raises(UsageError):
         await library.add(folder / name)
-    assert await library.roots() == []
+    assert await library.ask(roots) == []
 
 
 async def test_an_empty_library_finds_nothing(library: Library) -> None:
@@ -628,7 +629,7 @@ async def test_of_the_folders_of_our_own_only_what_was_received_is_read(
         await library.add(data / "key.txt")
     # A folder around it does not take it over, nor come to it.
     await added(library, room / "home")
-    assert {Path(root.path).name for root in await library.roots()} == {"received", "home"}
+    assert {Path(root.path).name for root in await library.ask(roots)} == {"received", "home"}
     write(received / "b.txt", "More vineyards.")
     await added(library, received)
     assert sorted(await paths(library, "vineyards")) == ["a.txt", "b.txt", "mine.txt"]

@@ -14,6 +14,7 @@ from app.documents.overview import (
     overview,
 )
 from app.documents.pace import LONGEST_MS, Pace, note_pace, pace
+from app.documents.rows import roots
 from engine.errors import UsageError
 from tests.app.documents.test_library import added, write
 from tests.fakes_documents import FakeReader
@@ -29,7 +30,7 @@ async def test_counts_add_up_whatever_is_listed(library: Library, folder: Path) 
     found = await library.ask(lambda tables: overview(tables, Wanted(), 10))
     assert found.counts == {FileState.INDEXED: 30, FileState.DAMAGED: 1, FileState.EMPTY: 1}
     assert found.num_found == 32 and len(found.files) == 10
-    (root,) = await library.roots()
+    (root,) = await library.ask(roots)
     assert (await library.ask(counts_by_root))[root.root_id] == found.counts
 
     wanted = Wanted(state="damaged")

@@ -1,6 +1,7 @@
 """A page as a person looks at it, and what becomes of it when its file changes or goes."""
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -142,5 +143,44 @@ async def test_a_quotation_is_found_again_in_its_document(library: Library, file
     assert text[part.start : part.end] == "blue"
     gone = stretch_of(quoted, Span(6, 10), "Nothing.")
     assert gone.start == gone.end
-    over = quotation(page=2, page_to=3, start=5, end=9)
-    assert stretch_of(over, None, text) == Stretch(page=2, page_to=3, start=5, end=9)
+
+
+ONE, TWO = "The river Inn. It comes from", "the Maloja pass. It is long."
+OVERLEAF = "It comes from\nthe Maloja pass. It is"
+
+
+@pytest.mark.parametrize(
+    ("quote", "place", "shown"),
+    [
+        ("comes from", (2, 2), "comes from"),
+        ("It comes from\nthe Maloja pass.", (2, 3), "It comes from"),
+        ("\nthe Maloja pass.", (3, 3), "the Maloja pass."),
+        ("Maloja", (3, 3), "Maloja"),
+        ("It is", (3, 3), "It is"),
+    ],
+)
+def test_a_part_of_what_goes_overleaf_is_on_its_own_page(
+    quote: str, place: tuple[int, int], shown: str
+) -> None:
+    over = quotation(page=2, page_to=3, start=15, end=22, text=OVERLEAF)
+    at = OVERLEAF.rindex(quote)
+    stretch = stretch_of(over, Span(at, at + len(quote)), ONE)
+    assert (stretch.page, stretch.page_to) == place
+    texts = {2: ONE, 3: TWO}
+    text = texts[stretch.page]
+    assert text[slice(*stretch.on(stretch.page, text))] == shown
+    whole = "\n".join(
+        texts[n][slice(*stretch.on(n, texts[n]))] for n in range(place[0], place[1] + 1)
+    )
+    assert whole == quote.lstrip("\n")
+
+
+def test_of_what_goes_overleaf_all_is_meant_where_no_part_is_known() -> None:
+    over = quotation(page=2, page_to=3, start=15, end=22, text=OVERLEAF)
+    whole = Stretch(page=2, page_to=3, start=15, end=22)
+    assert stretch_of(over, None, ONE) == whole
+    assert stretch_of(over, Span(3, 3), ONE) == whole
+    # It was read by other rules, or goes over more pages than two.
+    assert stretch_of(over, Span(20, 26), "The river Inn: it comes from") == whole
+    longer = replace(over, text=OVERLEAF.replace("\n", "\n\n"))
+    assert stretch_of(longer, Span(20, 26), ONE) == whole

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from app.documents import received as module
-from app.documents.received import LONGEST_NAME, Received
+from app.documents.received import Received
 from app.documents.scan import sha256_of
+from app.file_name import LONGEST_NAME
 from engine.errors import UsageError
 
 
@@ -44,12 +45,16 @@ async def test_a_file_is_kept_once_and_never_over_another(received: Received) ->
 
 
 @pytest.mark.parametrize(
-    "name", ["../../evil.txt", "/etc/evil.txt", "a\nb.txt", "C:\\x\\y.txt", "\0.txt", "x" * 300]
+    "name",
+    [
+        *("../../evil.txt", "/etc/evil.txt", "a\nb.txt", "C:\\x\\y.txt", "\0.txt", "x" * 300),
+        *("契" * 300, "a\udce9.txt"),
+    ],
 )
 async def test_a_name_leads_nowhere_else(received: Received, name: str) -> None:
     named = name if name.endswith(".txt") else f"{name}.txt"
     path = await take(received, named, b"words")
-    assert path.parent == received.folder and len(path.stem) <= LONGEST_NAME
+    assert path.parent == received.folder and len(path.stem.encode()) <= LONGEST_NAME
     assert "\n" not in path.name and not path.name.startswith(".")
 
 

@@ -12,6 +12,7 @@ from playwright.async_api import Locator, Route, expect
 
 from app.documents.answering import Answering
 from app.documents.citation import Citation, Span, Verdict
+from app.documents.rows import roots
 from app.documents.scope import WHOLE_LIBRARY, Scope
 from tests.app.documents.pdf_file import pdf_of
 from tests.app.ui.conftest import Arrive
@@ -42,7 +43,7 @@ async def papers(services: FakeServices, tmp_path: Path) -> AsyncIterator[Path]:
     (folder / "empty.txt").touch()
     yield folder
     library = services.documents
-    for root in await library.roots():
+    for root in await library.ask(roots):
         await library.remove(Path(root.path))
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
+from app.documents.citation import Citation, Span, Verdict
 from app.documents.grounds import Grounds
 from app.documents.library import Library
 from app.documents.png import MAGIC
@@ -68,7 +69,7 @@ async def test_places_files_and_counters_that_add_up(
 ) -> None:
     here = await added(client, services, papers)
     (place,) = here["places"]
-    assert place["num_files"] == sum(each["num"] for each in place["counts"]) == 3
+    assert place["total"] == "3 files" and sum(each["num"] for each in place["counts"]) == 3
     files = await act(client, "files")
     rows = {row["name"]: row for row in files["files"]}
     assert rows["inn.txt"]["words"] == "read" and rows["inn.txt"]["pages"] == "2 pages"
@@ -123,7 +124,7 @@ async def test_a_dropped_file_is_kept_found_and_deleted_with_its_copy(
         await services.documents.settled()
     assert Path(dropped["added"]).parent == services.received.folder
     (place,) = (await client.get(PLACE)).json()["places"]
-    assert place["is_received"] and place["num_files"] == 2
+    assert place["is_received"] and place["total"] == "2 files"
     found = await act(client, "search", text="Po")
     assert [hit["name"] for hit in found["hits"]] == ["notes (2).txt"]
     asked = await act(client, "remove", path=dropped["added"])
@@ -232,6 +233,36 @@ async def test_a_page_of_what_an_answer_stands_on_outlives_its_file(
     assert "no such passage" in (await act(client, "page", **asked | {"quotation": 2}))["refused"]
     await services.conversations.delete(made.conversation_id)
     assert "gone" in (await act(client, "page", **asked))["refused"]
+
+
+async def test_a_chip_opens_the_page_on_which_its_quote_stands(
+    client: httpx.AsyncClient, services: FakeServices, papers: Path
+) -> None:
+    await added(client, services, papers)
+    (hit,) = (await services.documents.find("Switzerland")).hits
+    text = "river Inn.\nIt rises in Switzerland."
+    quoted = quotation(
+        sha256=hit.sha256, paths=hit.paths, page=1, page_to=2, start=4, end=24, text=text
+    )
+    cited = Citation(
+        number=1,
+        sentence=Span(0, 6),
+        mark=Span(5, 5),
+        verdict=Verdict.ADDED,
+        written=None,
+        quote=Span(text.index("Switzerland"), len(text) - 1),
+    )
+    grounds = Grounds(is_found=True, quotations=(quoted,), citations=(cited,))
+    made = await services.conversations.create()
+    await services.tell(made.conversation_id, ["Where?", "There."], grounds=grounds)
+    answer = (await services.conversations.messages(made.conversation_id))[-1]
+    asked = {"answer": answer.message_id, "quotation": 1}
+    page = await act(client, "page", **asked, citation=1)
+    assert page["number"] == 2 and page["stretch"][:2] == [2, 2]
+    assert page["text"][page["start"] : page["end"]] == "Switzerland"
+    # Of the whole passage its beginning is shown.
+    page = await act(client, "page", **asked, citation=0)
+    assert page["number"] == 1 and page["text"][page["start"] : page["end"]] == "river Inn."
 
 
 async def test_a_page_of_a_pdf_comes_as_a_picture_with_its_boxes(
