@@ -24,6 +24,7 @@ from engine.errors import NotFound
 
 STATIC = Path(__file__).parent / "static"
 SHEETS = (
+    "elements",
     "page",
     "attached",
     "answer_form",
@@ -43,7 +44,7 @@ SHEETS = (
     "asks",
     "this_machine",
 )
-"""Each a style, a script, or both."""
+"""Each a style, a script, or both; what comes first is used by those that follow."""
 
 # Past Gradio's queue, which only streams need. The page's script tells the errors.
 ACTING: dict[str, Any] = {

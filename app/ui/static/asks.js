@@ -2,12 +2,7 @@
 // and sounds keep their own way, and so does what is dropped on a sheet.
 (() => {
   "use strict";
-  const find = (selector) => document.querySelector(selector);
-  const made = (tag, properties = {}, ...children) => {
-    const element = Object.assign(document.createElement(tag), properties);
-    element.append(...children);
-    return element;
-  };
+  const { find, made, button, put } = inglenook;
   const ROOM = "/_app/documents";
   const isShown = ({ type, name }) => /^(image|audio)\//.test(type) || /\.(png|jpe?g|webp|gif|bmp|wav)$/i.test(name);
 
@@ -18,11 +13,6 @@
     note.setAttribute("role", "status");
     find("#attached_strip")?.before(note);
     return note;
-  };
-  const button = (textContent, act) => {
-    const made_ = made("button", { type: "button", textContent });
-    made_.addEventListener("click", act);
-    return made_;
   };
   const post = async (path, options) => {
     const reply = await fetch(`${ROOM}${path}`, { method: "POST", ...options });
@@ -51,14 +41,13 @@
     if (refused.length) find("#asks_note").classList.add("fault");
     if (!paths.length) return;
     const box = find("#asks_dropped :is(textarea, input)");
-    box.value = JSON.stringify(paths);
-    box.dispatchEvent(new Event("input", { bubbles: true }));
+    put(box, JSON.stringify(paths));
     find("#composer textarea")?.focus();
   };
   const offer = (files) => {
     const what = files.length === 1 ? files[0].name : `${files.length} files`;
-    const yes = button("Add and ask", () => add(files));
-    say(made("span", {}, "Add ", made("bdi", { textContent: what }), " to your documents, and ask this conversation of it? It is copied into Inglenook's own folder."), yes, button("No", () => say()));
+    const yes = button("Add and ask", null, () => add(files));
+    say(made("span", {}, "Add ", made("bdi", { textContent: what }), " to your documents, and ask this conversation of it? It is copied into Inglenook's own folder."), yes, button("No", null, () => say()));
     yes.focus();
   };
   const hasFiles = (event) => [...(event.dataTransfer?.types ?? [])].includes("Files") && !event.target.closest?.("dialog");

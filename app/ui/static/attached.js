@@ -2,7 +2,7 @@
 // take what is pasted or dropped, and to bring it to the app.
 (() => {
   "use strict";
-  const find = (selector) => document.querySelector(selector);
+  const { find, made, put } = inglenook;
   const IMAGES = ".png,.jpg,.jpeg,.webp,.gif,.bmp,image/png,image/jpeg,image/webp,image/gif,image/bmp";
   const SOUNDS = ".wav,audio/wav";
   let senses = { sees: false, hears: false };
@@ -17,14 +17,12 @@
     }
   };
   const keep = (list) => {
-    const place = box();
-    place.value = list.length ? JSON.stringify(list) : "";
-    place.dispatchEvent(new Event("input", { bubbles: true }));
+    put(box(), list.length ? JSON.stringify(list) : "");
   };
   const say = (sentence, isFault) => {
     find("#attach_note")?.remove();
     if (!sentence) return;
-    const note = Object.assign(document.createElement("p"), { id: "attach_note", textContent: sentence });
+    const note = made("p", { id: "attach_note", textContent: sentence });
     note.className = isFault ? "fault" : "quiet";
     note.setAttribute("role", isFault ? "alert" : "status");
     find("#attached_strip").before(note);

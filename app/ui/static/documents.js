@@ -1,12 +1,7 @@
 // The sheet of the user's own files: where they lie, what was read of each, what is found in them.
 (() => {
   "use strict";
-  const find = (selector) => document.querySelector(selector);
-  const made = (tag, properties = {}, ...children) => {
-    const element = Object.assign(document.createElement(tag), properties);
-    element.append(...children.filter(Boolean));
-    return element;
-  };
+  const { find, made, button, busy, quiet, picker } = inglenook;
   const ROOM = "/_app/documents";
   const LOOK_MS = 1000;
   const TYPING_MS = 250;
@@ -47,21 +42,6 @@
     say(answer.refused);
     return null;
   };
-  const button = (text, label, act) => {
-    const made_ = made("button", { type: "button", textContent: text, ariaLabel: label });
-    made_.addEventListener("click", () => act(made_));
-    return made_;
-  };
-  const busy = (pressed, words) => {
-    const before = pressed.textContent;
-    pressed.disabled = true;
-    pressed.textContent = words;
-    return () => {
-      pressed.disabled = false;
-      pressed.textContent = before;
-    };
-  };
-  const quiet = (textContent) => made("p", { className: "quiet", textContent });
   // A name of somebody else's file keeps its direction to itself.
   const nameOf = (each) => made("p", { className: "name" }, made("bdi", { textContent: each.name }));
   const whereOf = (each) => made("p", { className: "quiet" }, made("bdi", { textContent: each.where }));
@@ -96,7 +76,7 @@
       part.append(made("span", { className: "chip" }, made("bdi", { textContent: name }), out));
     }
     const others = state.collections.map(({ name }) => name).filter((name) => !each.collections.includes(name));
-    const select = made("select", { ariaLabel: `Put ${each.name} into a collection` }, made("option", { value: "", textContent: "Put into…" }), ...others.map((name) => made("option", { value: name, textContent: name })), made("option", { value: NEW, textContent: "a new collection…" }));
+    const select = picker([["Put into…", ""], ...others.map((name) => [name, name]), ["a new collection…", NEW]], "", { ariaLabel: `Put ${each.name} into a collection` });
     select.addEventListener("change", async () => {
       say("");
       if (select.value !== NEW) return take(await ask("/collect", { path: each.path, name: select.value }));
@@ -152,7 +132,7 @@
   const coming = made("div", { id: "documents_coming" });
   const dropped = async (file, collection = "") => {
     if (!(await ask("/announce", { name: file.name, num_bytes: file.size }))) return null;
-    const row = made("p", { className: "quiet", textContent: `Copying ${file.name}…` });
+    const row = quiet(`Copying ${file.name}…`);
     coming.append(row);
     try {
       const reply = await fetch(`${ROOM}/drop?name=${encodeURIComponent(file.name)}&collection=${encodeURIComponent(collection)}`, { method: "POST", body: file });
@@ -208,8 +188,7 @@
 
   // ---- files
   const choice = (label, options, value, act) => {
-    const select = made("select", { ariaLabel: label }, ...options.map(([text, each]) => made("option", { textContent: text, value: each })));
-    select.value = value;
+    const select = picker(options, value, { ariaLabel: label });
     select.addEventListener("change", () => act(select.value));
     return select;
   };

@@ -2,11 +2,7 @@
 // into the models folder, since a page is told no path by which it could be used where it lies.
 (() => {
   "use strict";
-  const made = (tag, properties = {}, ...children) => {
-    const element = Object.assign(document.createElement(tag), properties);
-    element.append(...children);
-    return element;
-  };
+  const { made, button, quiet } = inglenook;
   const inWords = (bytes) => {
     for (const [unit, size] of [["GB", 1e9], ["MB", 1e6], ["kB", 1e3]]) {
       if (bytes >= size) return `${(bytes / size).toFixed(bytes < 10 * size ? 1 : 0)} ${unit}`;
@@ -23,9 +19,8 @@
 
   const rowOf = (file, giveUp) => {
     const bar = made("progress", { value: 0, max: 1, ariaLabel: `Progress of ${file.name}` });
-    const words = made("p", { className: "quiet" });
-    const cancel = made("button", { type: "button", textContent: "Give up", ariaLabel: `Give up ${file.name}` });
-    cancel.addEventListener("click", giveUp);
+    const words = quiet("");
+    const cancel = button("Give up", `Give up ${file.name}`, giveUp);
     const element = made("div", { className: "download" }, made("p", { className: "name", textContent: file.name }), bar, words, made("div", { className: "actions" }, cancel));
     const show = (num_bytes) => {
       bar.value = num_bytes / file.size;
@@ -86,9 +81,8 @@
       // So that the same file can be chosen again.
       input.value = "";
     });
-    const choose = made("button", { type: "button", textContent: "Choose a file…", ariaLabel: "Choose a GGUF file" });
-    choose.addEventListener("click", () => input.click());
-    const zone = made("div", { className: "zone" }, made("span", { textContent: "Drop a GGUF file here, or " }), choose, input, made("p", { className: "quiet", textContent: "It is copied into the models folder; where the room is short, add it by its path instead." }));
+    const choose = button("Choose a file…", "Choose a GGUF file", () => input.click());
+    const zone = made("div", { className: "zone" }, made("span", { textContent: "Drop a GGUF file here, or " }), choose, input, quiet("It is copied into the models folder; where the room is short, add it by its path instead."));
     sheet.place.append(rows, zone);
 
     const { dialog } = sheet;

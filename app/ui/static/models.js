@@ -1,12 +1,7 @@
 // The sheet of the models: what is here and how it would do, what can come, and who was asked.
 (() => {
   "use strict";
-  const find = (selector) => document.querySelector(selector);
-  const made = (tag, properties = {}, ...children) => {
-    const element = Object.assign(document.createElement(tag), properties);
-    element.append(...children);
-    return element;
-  };
+  const { find, made, button, busy, quiet, picker } = inglenook;
   const ROOM = "/_app/models";
   const LOOK_MS = 1000;
   const TABS = [
@@ -43,20 +38,6 @@
     say(answer.refused);
     return null;
   };
-  const busy = (button, words) => {
-    const before = button.textContent;
-    button.disabled = true;
-    button.textContent = words;
-    return () => {
-      button.disabled = false;
-      button.textContent = before;
-    };
-  };
-  const button = (text, label, act) => {
-    const made_ = made("button", { type: "button", textContent: text, ariaLabel: label });
-    made_.addEventListener("click", () => act(made_));
-    return made_;
-  };
   const facts = (list) => made("p", { className: "facts" }, ...list.map((each) => made("span", { textContent: each })));
   const verdict = (each) => {
     if (!each.verdict) return "";
@@ -75,7 +56,7 @@
       const next = await ask("/add", { path: path.value });
       if (next) showHere(next);
     });
-    const parts = [made("p", { className: "quiet", textContent: state.room }), progress(state.downloads)];
+    const parts = [quiet(state.room), progress(state.downloads)];
     if (!state.is_measured) {
       const measure = button("Measure this computer once", "Measure this computer once, for predictions of speed", async (pressed) => {
         const done = busy(pressed, "Measuring…");
@@ -86,7 +67,7 @@
       parts.push(made("p", { className: "quiet" }, "How fast a model would be is told after ", measure));
     }
     const list = made("ul", { className: "models" }, ...state.models.map(modelRow));
-    find("#models_here").replaceChildren(...parts, list, dropped, form, made("p", { className: "quiet", textContent: "The file stays where it is. Models of LM Studio, Ollama, Jan, GPT4All, llama.cpp and Hugging Face are found by themselves." }));
+    find("#models_here").replaceChildren(...parts, list, dropped, form, quiet("The file stays where it is. Models of LM Studio, Ollama, Jan, GPT4All, llama.cpp and Hugging Face are found by themselves."));
   };
   const refresh = async () => showHere(await ask(""));
   const modelRow = (model) => {
@@ -107,9 +88,9 @@
     }
     if (model.can_be_removed) actions.append(button("Remove…", `Remove ${model.name}`, () => askRemoval(model, row)));
     const body = made("div", { className: "body" }, made("p", { className: "name", textContent: model.name }), facts(model.facts));
-    if (model.note) body.append(made("p", { className: "quiet", textContent: model.note }));
+    if (model.note) body.append(quiet(model.note));
     body.append(model.problem ? made("p", { className: "wrong", textContent: model.problem }) : verdict(model));
-    if (model.instead) body.append(made("p", { className: "quiet", textContent: model.instead }));
+    if (model.instead) body.append(quiet(model.instead));
     body.append(details(model));
     row.append(body, actions);
     return row;
@@ -130,8 +111,7 @@
     yes.focus();
   };
   const choice = (label, options, value) => {
-    const select = made("select", {}, ...options.map(([text, each]) => made("option", { textContent: text, value: each })));
-    select.value = String(value ?? "");
+    const select = picker(options, value);
     return [made("label", {}, label, select), select];
   };
   const details = (model) => {
@@ -155,7 +135,7 @@
     };
     for (const select of [context, kv, threads]) select.addEventListener("change", keep);
     part.append(made("div", { className: "own" }, contextLabel, kvLabel, threadsLabel, made("span", { className: "quiet", textContent: "for this model alone, from its next loading on" })));
-    if (model.beyond) part.append(made("p", { className: "quiet", textContent: model.beyond }));
+    if (model.beyond) part.append(quiet(model.beyond));
     if (model.adapters.length) part.append(adapters(model));
     return part;
   };
@@ -191,7 +171,7 @@
       ? [button("Pause", `Pause ${download.name}`, act("pause"))]
       : [button("Go on", `Go on with ${download.name}`, act("resume"))];
     buttons.push(button("Give up", `Give up ${download.name} and delete what has come`, act("cancel")));
-    const row = made("div", { className: "download" }, made("p", { className: "name", textContent: download.name }), bar, made("p", { className: "quiet", textContent: download.words }));
+    const row = made("div", { className: "download" }, made("p", { className: "name", textContent: download.name }), bar, quiet(download.words));
     if (download.message) row.append(made("p", { className: "wrong", textContent: download.message }));
     row.append(made("div", { className: "actions" }, ...buttons));
     return row;
@@ -216,13 +196,12 @@
 
   // ---- what can come
   const sizePicker = (sizes, usual) => {
-    const select = made("select", { ariaLabel: "Size" }, ...sizes.map((each) => made("option", { value: each.quantization, textContent: `${each.quantization}, ${each.size}` })));
+    const select = picker(sizes.map((each) => [`${each.quantization}, ${each.size}`, each.quantization]), usual ?? sizes[0].quantization, { ariaLabel: "Size" });
     const shown = made("div", { className: "size" });
     const show = () => {
       const each = sizes.find(({ quantization }) => quantization === select.value);
-      shown.replaceChildren(verdict(each), made("p", { className: "quiet", textContent: [each.instead, each.explained].filter(Boolean).join(" ") }));
+      shown.replaceChildren(verdict(each), quiet([each.instead, each.explained].filter(Boolean).join(" ")));
     };
-    select.value = usual ?? sizes[0].quantization;
     if (!select.value) select.value = sizes[0].quantization;
     select.addEventListener("change", show);
     show();
@@ -278,7 +257,7 @@
     const list = await ask("/available");
     if (!list) return;
     const hint = "Only what you search for or download is asked for at huggingface.co, and each connection is listed under Connections.";
-    find("#models_more").replaceChildren(form, made("p", { className: "quiet", textContent: hint }), found, made("h3", { textContent: "Good for their size, and free for any use" }), made("ul", { className: "models" }, ...list.map(catalogRow)));
+    find("#models_more").replaceChildren(form, quiet(hint), found, made("h3", { textContent: "Good for their size, and free for any use" }), made("ul", { className: "models" }, ...list.map(catalogRow)));
   };
 
   // ---- who was asked
@@ -287,7 +266,7 @@
     if (!list) return;
     const room = find("#models_connections");
     if (!list.length) {
-      room.replaceChildren(made("p", { className: "quiet", textContent: "No connection to another machine was ever opened." }));
+      room.replaceChildren(quiet("No connection to another machine was ever opened."));
       return;
     }
     const rows = list.map((each) => made("tr", {}, ...[each.at, each.host, each.why].map((text) => made("td", { textContent: text }))));

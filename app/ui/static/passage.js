@@ -3,12 +3,7 @@
 // {document, number, stretch}, or {answer, quotation, citation} for what an answer stands on.
 (() => {
   "use strict";
-  const find = (selector) => document.querySelector(selector);
-  const made = (tag, properties = {}, ...children) => {
-    const element = Object.assign(document.createElement(tag), properties);
-    element.append(...children.filter(Boolean));
-    return element;
-  };
+  const { find, made, button, quiet } = inglenook;
   const ROOM = "/_app/documents";
   const GONE = "The app does not answer: is it still running?";
 
@@ -40,7 +35,7 @@
     const [before, meant, after] = [letters.slice(0, shown.start), letters.slice(shown.start, shown.end), letters.slice(shown.end)].map((each) => each.join(""));
     const mark = meant && made("mark", { textContent: meant });
     const text = made("div", { className: "text", dir: "auto" }, before, mark, after);
-    part("body").replaceChildren(shown.text.trim() ? text : made("p", { className: "quiet", textContent: "This page has no text." }));
+    part("body").replaceChildren(shown.text.trim() ? text : quiet("This page has no text."));
     part("body").scrollTop = 0;
     if (mark) mark.scrollIntoView({ block: "center" });
   };
@@ -82,7 +77,7 @@
   };
   const showPicture = async () => {
     const mine = ++turn;
-    part("body").replaceChildren(made("p", { className: "quiet", textContent: "Drawing the page…" }));
+    part("body").replaceChildren(quiet("Drawing the page…"));
     let reply;
     try {
       reply = await post("/picture", { ...wanted, password });
@@ -176,11 +171,7 @@
     }, 2000);
   };
 
-  const button = (name, text, act) => {
-    const made_ = made("button", { type: "button", id: `passage_${name}`, textContent: text });
-    made_.addEventListener("click", () => act(made_));
-    return made_;
-  };
+  const acting = (name, text, act) => Object.assign(button(text, null, act), { id: `passage_${name}` });
   const panel = () => {
     const known = find("#passage");
     if (known) return known;
@@ -190,14 +181,14 @@
     const where = made("span", { id: "passage_where" });
     where.setAttribute("role", "status");
     const actions = made("div", { className: "actions" },
-      button("before", "Page before", () => turnTo(-1)), where, button("after", "Page after", () => turnTo(1)),
-      button("as", "Show its text", () => {
+      acting("before", "Page before", () => turnTo(-1)), where, acting("after", "Page after", () => turnTo(1)),
+      acting("as", "Show its text", () => {
         isText = !isText;
         showBody();
       }),
-      button("copy", "Copy quote", copy));
+      acting("copy", "Copy quote", copy));
     const body = made("div", { id: "passage_body", tabIndex: 0, role: "region", ariaLabel: "The page" });
-    const dialog = made("dialog", { id: "passage", ariaLabel: "A page of your files" }, made("div", { className: "head" }, title, button("close", "Close", () => dialog.close())), actions, said, body);
+    const dialog = made("dialog", { id: "passage", ariaLabel: "A page of your files" }, made("div", { className: "head" }, title, acting("close", "Close", () => dialog.close())), actions, said, body);
     dialog.addEventListener("click", (event) => event.target === dialog && dialog.close());
     // The page's own keys, such as the one that stops an answer, are not meant here.
     dialog.addEventListener("keydown", (event) => event.stopPropagation());

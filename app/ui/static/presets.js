@@ -1,13 +1,13 @@
 // Presets as files: what only a browser can do, which is to save one and to open one.
 (() => {
   "use strict";
-  const find = (selector) => document.querySelector(selector);
+  const { find, made, put } = inglenook;
   const LARGEST = 1_000_000;
   const say = (sentence) => {
     const button = find("#preset_import");
     find("#preset_refused")?.remove();
     if (!sentence) return;
-    const note = Object.assign(document.createElement("p"), { id: "preset_refused", className: "fault", textContent: sentence });
+    const note = made("p", { id: "preset_refused", className: "fault", textContent: sentence });
     note.setAttribute("role", "alert");
     button.closest("#preset_buttons").after(note);
   };
@@ -31,8 +31,7 @@
     const box = find("#preset_file :is(textarea, input)");
     // The same file again is a change, too.
     const text = await file.text();
-    box.value = box.value === text ? `${text}\n` : text;
-    box.dispatchEvent(new Event("input", { bubbles: true }));
+    put(box, box.value === text ? `${text}\n` : text);
   };
   const choose = () => {
     const input = Object.assign(document.createElement("input"), { type: "file", accept: ".json,application/json", id: "preset_chooser", hidden: true });

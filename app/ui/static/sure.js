@@ -1,13 +1,8 @@
 // How sure the model was: a sheet with an answer token by token, and what else could have come.
 (() => {
   "use strict";
+  const { find, made, button, quiet, put } = inglenook;
   const SURE = "#sure-";
-  const find = (selector) => document.querySelector(selector);
-  const made = (tag, properties = {}, ...children) => {
-    const element = Object.assign(document.createElement(tag), properties);
-    element.append(...children);
-    return element;
-  };
   // From the likeliest down: the first that a probability reaches.
   const LEVELS = [
     { least: 0.9, name: "sure", words: "90 % or more" },
@@ -31,8 +26,7 @@
     const box = find("#continue_asked :is(textarea, input)");
     sheet().close();
     // The moment makes it another wish, also when the same one was there before.
-    box.value = JSON.stringify({ answer: answerId, place, token, at: Date.now() });
-    box.dispatchEvent(new Event("input", { bubbles: true }));
+    put(box, JSON.stringify({ answer: answerId, place, token, at: Date.now() }));
   };
 
   // ---- what else could have come
@@ -43,9 +37,7 @@
     const row = made("li", { className: each.is_chosen ? "chosen" : "" }, made("span", { className: "bar" }, bar), text, made("span", { className: "figure", textContent: percent(each.p) }));
     if (each.is_chosen) row.append(made("span", { className: "quiet", textContent: "came" }));
     else if (each.is_text && !found.obstacle) {
-      const button = made("button", { type: "button", textContent: "Continue from this one", ariaLabel: `Continue from ${each.text}, ${percent(each.p)}` });
-      button.addEventListener("click", () => ask(current, each.id));
-      row.append(button);
+      row.append(button("Continue from this one", `Continue from ${each.text}, ${percent(each.p)}`, () => ask(current, each.id)));
     }
     return row;
   };
@@ -54,7 +46,7 @@
     const list = made("ul", {}, ...token.alternatives.map(choiceOf));
     const title = made("p", { className: "title" }, "At ", made("code", { textContent: seen(token.text) || "…" }), ` the model could choose:`);
     const parts = [title, list];
-    if (found.obstacle) parts.push(made("p", { className: "quiet", textContent: found.obstacle }));
+    if (found.obstacle) parts.push(quiet(found.obstacle));
     find("#sure_choices").replaceChildren(...parts);
   };
 

@@ -1,8 +1,8 @@
 // The report on this machine goes to the clipboard, and the button says so; updates are announced.
 (() => {
   "use strict";
+  const { find } = inglenook;
   const SHOWN_MS = 2500;
-  const find = (selector) => document.querySelector(selector);
   const copy = async (button) => {
     const text = find("#machine_report :is(textarea, input)")?.value ?? "";
     let said = "Nothing to copy yet";
