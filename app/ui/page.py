@@ -25,6 +25,7 @@ from engine.errors import NotFound
 STATIC = Path(__file__).parent / "static"
 SHEETS = (
     "elements",
+    "asking",
     "page",
     "attached",
     "answer_form",

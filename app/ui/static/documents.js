@@ -1,7 +1,7 @@
 // The sheet of the user's own files: where they lie, what was read of each, what is found in them.
 (() => {
   "use strict";
-  const { find, made, button, busy, quiet, picker } = inglenook;
+  const { find, made, button, busy, quiet, picker, asker } = inglenook;
   const ROOM = "/_app/documents";
   const LOOK_MS = 1000;
   const TYPING_MS = 250;
@@ -29,19 +29,7 @@
     note.className = isWrong ? "wrong" : "";
     note.hidden = !sentence;
   };
-  const ask = async (path, given) => {
-    const options = given && { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(given) };
-    let answer;
-    try {
-      const reply = await fetch(`${ROOM}${path}`, options);
-      answer = reply.ok ? await reply.json() : { refused: "That did not work. The app's log has the details." };
-    } catch {
-      answer = { refused: "The app does not answer: is it still running?" };
-    }
-    if (!answer.refused) return answer;
-    say(answer.refused);
-    return null;
-  };
+  const ask = asker(ROOM, say);
   // A name of somebody else's file keeps its direction to itself.
   const nameOf = (each) => made("p", { className: "name" }, made("bdi", { textContent: each.name }));
   const whereOf = (each) => made("p", { className: "quiet" }, made("bdi", { textContent: each.where }));

@@ -1,7 +1,7 @@
 // The sheet of the models: what is here and how it would do, what can come, and who was asked.
 (() => {
   "use strict";
-  const { find, made, button, busy, quiet, picker } = inglenook;
+  const { find, made, button, busy, quiet, picker, asker } = inglenook;
   const ROOM = "/_app/models";
   const LOOK_MS = 1000;
   const TABS = [
@@ -24,20 +24,7 @@
     note.className = isWrong ? "wrong" : "";
     note.hidden = !sentence;
   };
-  const ask = async (path, given) => {
-    const options = given && { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(given) };
-    let reply;
-    try {
-      reply = await fetch(`${ROOM}${path}`, options);
-    } catch {
-      say("The app does not answer: is it still running?");
-      return null;
-    }
-    const answer = reply.ok ? await reply.json() : { refused: "That did not work. The app's log has the details." };
-    if (!answer.refused) return answer;
-    say(answer.refused);
-    return null;
-  };
+  const ask = asker(ROOM, say);
   const facts = (list) => made("p", { className: "facts" }, ...list.map((each) => made("span", { textContent: each })));
   const verdict = (each) => {
     if (!each.verdict) return "";

@@ -3,9 +3,8 @@
 // {document, number, stretch}, or {answer, quotation, citation} for what an answer stands on.
 (() => {
   "use strict";
-  const { find, made, button, quiet } = inglenook;
+  const { find, made, button, quiet, GONE, asJson, answerOf } = inglenook;
   const ROOM = "/_app/documents";
-  const GONE = "The app does not answer: is it still running?";
 
   let wanted = null;
   let shown = null;
@@ -16,7 +15,6 @@
   let picture = "";
   let turn = 0;
 
-  const post = (path, given) => fetch(`${ROOM}${path}`, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(given) });
   const part = (name) => find(`#passage_${name}`);
   const say = (...sentences) => {
     const list = sentences.filter(Boolean);
@@ -80,7 +78,7 @@
     part("body").replaceChildren(quiet("Drawing the page…"));
     let reply;
     try {
-      reply = await post("/picture", { ...wanted, password });
+      reply = await fetch(`${ROOM}/picture`, asJson({ ...wanted, password }));
     } catch {
       if (mine === turn) say(GONE);
       return;
@@ -125,13 +123,7 @@
     const pressed = document.activeElement;
     // What they would act on is not there yet.
     for (const name of ACTS) part(name).disabled = true;
-    let answer;
-    try {
-      const reply = await post("/page", page);
-      answer = reply.ok ? await reply.json() : { refused: "That did not work. The app's log has the details." };
-    } catch {
-      answer = { refused: GONE };
-    }
+    const answer = await answerOf(`${ROOM}/page`, asJson(page));
     if (mine !== turn) return;
     if (answer.refused) {
       say(answer.refused);

@@ -1,7 +1,7 @@
 // Presets as files: what only a browser can do, which is to save one and to open one.
 (() => {
   "use strict";
-  const { find, made, put } = inglenook;
+  const { find, made, put, saveAsFile } = inglenook;
   const LARGEST = 1_000_000;
   const say = (sentence) => {
     const button = find("#preset_import");
@@ -16,12 +16,7 @@
     if (!name) return;
     const reply = await fetch(`/_app/presets?name=${encodeURIComponent(name)}`);
     if (!reply.ok) return say(await reply.text());
-    const [, file] = reply.headers.get("content-disposition").match(/filename\*=UTF-8''(.+)$/);
-    const link = document.createElement("a");
-    link.href = URL.createObjectURL(await reply.blob());
-    link.download = decodeURIComponent(file);
-    link.click();
-    setTimeout(() => URL.revokeObjectURL(link.href), 60000);
+    await saveAsFile(reply);
   };
   const take = async (file) => {
     say("");
