@@ -2,9 +2,7 @@
 // and sounds keep their own way, and so does what is dropped on a sheet.
 (() => {
   "use strict";
-  const { find, made, button, put } = inglenook;
-  const ROOM = "/_app/documents";
-  const isShown = ({ type, name }) => /^(image|audio)\//.test(type) || /\.(png|jpe?g|webp|gif|bmp|wav)$/i.test(name);
+  const { find, made, button, put, hasFiles, isSeenOrHeard, documents } = inglenook;
 
   const say = (...parts) => {
     find("#asks_note")?.remove();
@@ -14,23 +12,13 @@
     find("#attached_strip")?.before(note);
     return note;
   };
-  const post = async (path, options) => {
-    const reply = await fetch(`${ROOM}${path}`, { method: "POST", ...options });
-    return reply.json();
-  };
-  const bring = async (file) => {
-    const headers = { "content-type": "application/json" };
-    const may = await post("/announce", { headers, body: JSON.stringify({ name: file.name, num_bytes: file.size }) });
-    if (may.refused) return may;
-    return post(`/drop?name=${encodeURIComponent(file.name)}`, { body: file });
-  };
   const add = async (files) => {
     const paths = [];
     const refused = [];
     for (const file of files) {
       say(`Copying ${file.name}…`);
       try {
-        const answer = await bring(file);
+        const answer = await documents.bring(file);
         if (answer.refused) refused.push(answer.refused);
         else paths.push(answer.added);
       } catch {
@@ -40,8 +28,7 @@
     say(...refused);
     if (refused.length) find("#asks_note").classList.add("fault");
     if (!paths.length) return;
-    const box = find("#asks_dropped :is(textarea, input)");
-    put(box, JSON.stringify(paths));
+    put(find("#asks_dropped :is(textarea, input)"), JSON.stringify(paths));
     find("#composer textarea")?.focus();
   };
   const offer = (files) => {
@@ -50,12 +37,12 @@
     say(made("span", {}, "Add ", made("bdi", { textContent: what }), " to your documents, and ask this conversation of it? It is copied into Inglenook's own folder."), yes, button("No", null, () => say()));
     yes.focus();
   };
-  const hasFiles = (event) => [...(event.dataTransfer?.types ?? [])].includes("Files") && !event.target.closest?.("dialog");
-  addEventListener("dragover", (event) => hasFiles(event) && event.preventDefault());
+  const isTaken = (event) => hasFiles(event) && !event.target.closest?.("dialog");
+  addEventListener("dragover", (event) => isTaken(event) && event.preventDefault());
   addEventListener("drop", (event) => {
-    if (!hasFiles(event)) return;
+    if (!isTaken(event)) return;
     event.preventDefault();
-    const files = [...event.dataTransfer.files].filter((file) => !isShown(file));
+    const files = [...event.dataTransfer.files].filter((file) => !isSeenOrHeard(file));
     if (files.length) offer(files);
   });
 })();

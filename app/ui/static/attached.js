@@ -2,7 +2,7 @@
 // take what is pasted or dropped, and to bring it to the app.
 (() => {
   "use strict";
-  const { find, made, put } = inglenook;
+  const { find, made, put, hasFiles, isSeenOrHeard, askForFiles } = inglenook;
   const IMAGES = ".png,.jpg,.jpeg,.webp,.gif,.bmp,image/png,image/jpeg,image/webp,image/gif,image/bmp";
   const SOUNDS = ".wav,audio/wav";
   let senses = { sees: false, hears: false };
@@ -49,11 +49,7 @@
   const canTake = () => senses.sees || senses.hears;
   const choose = () => {
     const accept = [senses.sees && IMAGES, senses.hears && SOUNDS].filter(Boolean).join(",");
-    const input = Object.assign(document.createElement("input"), { type: "file", multiple: true, accept, id: "attach_chooser", hidden: true });
-    input.addEventListener("change", () => bringAll([...input.files]));
-    find("#attach_chooser")?.remove();
-    document.body.append(input);
-    input.click();
+    askForFiles({ multiple: true, accept, id: "attach_chooser" }, bringAll);
   };
   addEventListener("inglenook-state", ({ detail }) => {
     senses = { sees: Boolean(detail.sees), hears: Boolean(detail.hears) };
@@ -76,13 +72,12 @@
     event.preventDefault();
     bringAll(files);
   }, true);
-  const hasFiles = (event) => canTake() && [...(event.dataTransfer?.types ?? [])].includes("Files");
-  addEventListener("dragover", (event) => hasFiles(event) && event.preventDefault());
-  // Others are documents, and asks.js offers to take them in.
-  const isShown = ({ type, name }) => /^(image|audio)\//.test(type) || /\.(png|jpe?g|webp|gif|bmp|wav)$/i.test(name);
+  const isTaken = (event) => canTake() && hasFiles(event);
+  addEventListener("dragover", (event) => isTaken(event) && event.preventDefault());
   addEventListener("drop", (event) => {
-    if (!hasFiles(event) || event.target.closest?.("dialog")) return;
+    if (!isTaken(event) || event.target.closest?.("dialog")) return;
     event.preventDefault();
-    bringAll([...event.dataTransfer.files].filter(isShown));
+    // Others are documents, and asks.js offers to take them in.
+    bringAll([...event.dataTransfer.files].filter(isSeenOrHeard));
   });
 })();

@@ -3,7 +3,7 @@
 // {document, number, stretch}, or {answer, quotation, citation} for what an answer stands on.
 (() => {
   "use strict";
-  const { find, made, button, quiet, GONE, asJson, answerOf } = inglenook;
+  const { find, made, button, quiet, GONE, asJson, answerOf, dialogOf } = inglenook;
   const ROOM = "/_app/documents";
 
   let wanted = null;
@@ -167,7 +167,7 @@
   const panel = () => {
     const known = find("#passage");
     if (known) return known;
-    const title = made("h2", {}, made("bdi", { id: "passage_name" }));
+    const title = made("bdi", { id: "passage_name" });
     const said = made("div", { id: "passage_said", className: "quiet", hidden: true });
     said.setAttribute("role", "status");
     const where = made("span", { id: "passage_where" });
@@ -180,10 +180,7 @@
       }),
       acting("copy", "Copy quote", copy));
     const body = made("div", { id: "passage_body", tabIndex: 0, role: "region", ariaLabel: "The page" });
-    const dialog = made("dialog", { id: "passage", ariaLabel: "A page of your files" }, made("div", { className: "head" }, title, acting("close", "Close", () => dialog.close())), actions, said, body);
-    dialog.addEventListener("click", (event) => event.target === dialog && dialog.close());
-    // The page's own keys, such as the one that stops an answer, are not meant here.
-    dialog.addEventListener("keydown", (event) => event.stopPropagation());
+    const dialog = dialogOf({ id: "passage", name: "A page of your files", title }, actions, said, body);
     dialog.addEventListener("close", () => {
       turn += 1;
       forget();
@@ -191,7 +188,6 @@
       part("body").replaceChildren();
       opener?.focus();
     });
-    document.body.append(dialog);
     return dialog;
   };
   addEventListener("inglenook:passage", ({ detail }) => {

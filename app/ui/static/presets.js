@@ -1,7 +1,7 @@
 // Presets as files: what only a browser can do, which is to save one and to open one.
 (() => {
   "use strict";
-  const { find, made, put, saveAsFile } = inglenook;
+  const { find, made, put, saveAsFile, askForFiles } = inglenook;
   const LARGEST = 1_000_000;
   const say = (sentence) => {
     const button = find("#preset_import");
@@ -28,13 +28,7 @@
     const text = await file.text();
     put(box, box.value === text ? `${text}\n` : text);
   };
-  const choose = () => {
-    const input = Object.assign(document.createElement("input"), { type: "file", accept: ".json,application/json", id: "preset_chooser", hidden: true });
-    input.addEventListener("change", () => input.files[0] && take(input.files[0]));
-    find("#preset_chooser")?.remove();
-    document.body.append(input);
-    input.click();
-  };
+  const choose = () => askForFiles({ accept: ".json,application/json", id: "preset_chooser" }, ([file]) => file && take(file));
   addEventListener("click", (event) => {
     if (event.target.closest?.("#preset_export")) save();
     if (event.target.closest?.("#preset_import")) choose();

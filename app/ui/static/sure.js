@@ -1,7 +1,7 @@
 // How sure the model was: a sheet with an answer token by token, and what else could have come.
 (() => {
   "use strict";
-  const { find, made, button, quiet, put } = inglenook;
+  const { find, made, button, quiet, put, dialogOf } = inglenook;
   const SURE = "#sure-";
   // From the likeliest down: the first that a probability reaches.
   const LEVELS = [
@@ -86,7 +86,6 @@
   const sheet = () => {
     const known = find("#sure");
     if (known) return known;
-    const close = made("button", { type: "button", id: "sure_close", textContent: "Close" });
     const text = made("div", { id: "sure_text", ariaLabel: "The answer, token by token; arrows move, Enter shows what else could have come" });
     text.setAttribute("role", "group");
     text.addEventListener("keydown", onTextKey);
@@ -96,13 +95,7 @@
     });
     const choices = made("div", { id: "sure_choices" });
     choices.setAttribute("role", "status");
-    const dialog = made("dialog", { id: "sure", ariaLabel: "How sure the model was" }, made("div", { className: "head" }, made("h2", { textContent: "How sure the model was" }), close), legend(), text, choices);
-    close.addEventListener("click", () => dialog.close());
-    dialog.addEventListener("click", (event) => event.target === dialog && dialog.close());
-    // The page's own keys, such as the one that stops an answer, are not meant here.
-    dialog.addEventListener("keydown", (event) => event.stopPropagation());
-    document.body.append(dialog);
-    return dialog;
+    return dialogOf({ id: "sure", name: "How sure the model was" }, legend(), text, choices);
   };
   const open = async (id) => {
     const reply = await fetch(`/_app/likelihoods/${encodeURIComponent(id)}`);
