@@ -1,10 +1,10 @@
 // The fields of a form as rows; the page is given them as JSON in a text box that is not shown.
 (() => {
   "use strict";
-  const { find, made, button, picker, put } = inglenook;
+  const { find, boxIn, made, button, picker, put, onLink } = inglenook;
   const KINDS = ["text", "number", "whole number", "yes or no", "one of", "list of texts", "date", "e-mail"];
   const EMPTY = { name: "", kind: "text", is_needed: true, meaning: "", choices: [] };
-  const boxOf = () => find("#form_fields :is(textarea, input)");
+  const boxOf = () => boxIn("#form_fields");
   let fields = [];
   let written = null;
 
@@ -99,16 +99,7 @@
     box.focus();
     box.setSelectionRange(at, Math.min(at + 1, box.value.length));
   };
-  addEventListener(
-    "click",
-    (event) => {
-      const link = event.target.closest?.(`#form_verdict a[href^="${AT}"]`);
-      if (!link) return;
-      event.preventDefault();
-      goTo(link);
-    },
-    true,
-  );
+  onLink(`#form_verdict a[href^="${AT}"]`, goTo);
   const told = () => {
     const verdict = find("#form_verdict");
     if (verdict && verdict.role !== "status") verdict.role = "status";

@@ -2,7 +2,7 @@
 // and sounds keep their own way, and so does what is dropped on a sheet.
 (() => {
   "use strict";
-  const { find, made, button, put, hasFiles, isSeenOrHeard, documents } = inglenook;
+  const { find, boxIn, made, button, put, hasFiles, isSeenOrHeard, documents } = inglenook;
 
   const say = (...parts) => {
     find("#asks_note")?.remove();
@@ -28,7 +28,7 @@
     say(...refused);
     if (refused.length) find("#asks_note").classList.add("fault");
     if (!paths.length) return;
-    put(find("#asks_dropped :is(textarea, input)"), JSON.stringify(paths));
+    put(boxIn("#asks_dropped"), JSON.stringify(paths));
     find("#composer textarea")?.focus();
   };
   const offer = (files) => {

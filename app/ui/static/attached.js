@@ -2,13 +2,13 @@
 // take what is pasted or dropped, and to bring it to the app.
 (() => {
   "use strict";
-  const { find, made, put, hasFiles, isSeenOrHeard, askForFiles } = inglenook;
+  const { find, boxIn, made, put, hasFiles, isSeenOrHeard, askForFiles } = inglenook;
   const IMAGES = ".png,.jpg,.jpeg,.webp,.gif,.bmp,image/png,image/jpeg,image/webp,image/gif,image/bmp";
   const SOUNDS = ".wav,audio/wav";
   let senses = { sees: false, hears: false };
   let numOnTheWay = 0;
 
-  const box = () => find("#attached :is(textarea, input)");
+  const box = () => boxIn("#attached");
   const ids = () => {
     try {
       return JSON.parse(box()?.value || "[]");

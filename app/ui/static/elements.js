@@ -3,6 +3,8 @@
 (() => {
   "use strict";
   const find = (selector) => document.querySelector(selector);
+  // The box of the page library in which a script and the app give each other values.
+  const boxIn = (selector) => find(`${selector} :is(textarea, input)`);
   // A child that is nothing is left out.
   const made = (tag, properties = {}, ...children) => {
     const element = Object.assign(document.createElement(tag), properties);
@@ -38,5 +40,14 @@
     box.value = value;
     box.dispatchEvent(new Event("input", { bubbles: true }));
   };
-  window.inglenook = Object.freeze({ find, made, button, busy, quiet, picker, put });
+  // Before the page library, which keeps a click on a link within the page to itself.
+  const onLink = (selector, act) =>
+    addEventListener("click", (event) => {
+      const link = event.target.closest?.(selector);
+      if (!link) return;
+      event.preventDefault();
+      event.stopPropagation();
+      act(link);
+    }, true);
+  window.inglenook = Object.freeze({ find, boxIn, made, button, busy, quiet, picker, put, onLink });
 })();

@@ -2,8 +2,8 @@
 // not shown.
 (() => {
   "use strict";
-  const { find, made, button, put } = inglenook;
-  const boxOf = () => find("#example_values :is(textarea, input)");
+  const { find, boxIn, made, button, put } = inglenook;
+  const boxOf = () => boxIn("#example_values");
   let examples = [];
   let written = null;
   const write = () => {

@@ -1,7 +1,7 @@
 // What only the browser can do: theme, shortcuts, exact copies, and saying when the app is gone.
 (() => {
   "use strict";
-  const { find, made, button, put } = inglenook;
+  const { find, boxIn, made, button, put } = inglenook;
   const NARROW = 700;
 
   // ---- light and dark: the choice is kept; without one the system decides
@@ -100,7 +100,7 @@
   const SAW = "#saw-";
   let opener = null;
   const lookInto = (link) => {
-    const box = find("#saw_asked :is(textarea, input)");
+    const box = boxIn("#saw_asked");
     if (!box) return;
     opener = link;
     put(box, link.hash.slice(SAW.length));
@@ -272,7 +272,7 @@
     turns = count;
     if (!isNew) return;
     setTimeout(() => {
-      const box = find("#turns_told :is(textarea, input)");
+      const box = boxIn("#turns_told");
       if (!box) return;
       put(box, count);
     }, BEHIND_MS);

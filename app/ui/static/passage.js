@@ -3,7 +3,7 @@
 // {document, number, stretch}, or {answer, quotation, citation} for what an answer stands on.
 (() => {
   "use strict";
-  const { find, made, button, quiet, GONE, asJson, answerOf, dialogOf } = inglenook;
+  const { find, made, button, quiet, onLink, GONE, asJson, answerOf, dialogOf } = inglenook;
   const ROOM = "/_app/documents";
 
   let wanted = null;
@@ -205,15 +205,12 @@
     show(page);
   });
 
-  // ---- chips of an answer, before the library keeps a click on a link within the page to itself
+  // ---- chips of an answer
   const CHIP = /^#passage-(.+)-(\d+)-(\d+)$/;
-  addEventListener("click", (event) => {
-    const chip = event.target.closest?.('#chat a[href^="#passage-"]');
-    const named = chip?.hash.match(CHIP);
+  onLink('#chat a[href^="#passage-"]', (chip) => {
+    const named = chip.hash.match(CHIP);
     if (!named) return;
-    event.preventDefault();
-    event.stopPropagation();
     const [, answer, quotation, citation] = named;
     dispatchEvent(new CustomEvent("inglenook:passage", { detail: { answer, quotation: Number(quotation), citation: Number(citation), opener: chip } }));
-  }, true);
+  });
 })();

@@ -1,7 +1,7 @@
 // Presets as files: what only a browser can do, which is to save one and to open one.
 (() => {
   "use strict";
-  const { find, made, put, saveAsFile, askForFiles } = inglenook;
+  const { find, boxIn, made, put, saveAsFile, askForFiles } = inglenook;
   const LARGEST = 1_000_000;
   const say = (sentence) => {
     const button = find("#preset_import");
@@ -23,7 +23,7 @@
     if (file.size > LARGEST) {
       return say(`${file.name} has ${file.size.toLocaleString("en-US")} bytes, and a preset has at most ${LARGEST.toLocaleString("en-US")}: choose a file that was exported as a preset.`);
     }
-    const box = find("#preset_file :is(textarea, input)");
+    const box = boxIn("#preset_file");
     // The same file again is a change, too.
     const text = await file.text();
     put(box, box.value === text ? `${text}\n` : text);

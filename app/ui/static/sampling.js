@@ -2,8 +2,8 @@
 // text box that is not shown, and says what is wrong in a list, which is brought to its fields.
 (() => {
   "use strict";
-  const { find, made, button, put } = inglenook;
-  const boxOf = () => find("#sampling_values :is(textarea, input)");
+  const { find, boxIn, made, button, put } = inglenook;
+  const boxOf = () => boxIn("#sampling_values");
   const isSame = (one, other) => JSON.stringify(one) === JSON.stringify(other);
   const figure = (number) => (typeof number === "number" ? number.toLocaleString("en-US") : number);
 

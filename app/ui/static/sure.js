@@ -1,7 +1,7 @@
 // How sure the model was: a sheet with an answer token by token, and what else could have come.
 (() => {
   "use strict";
-  const { find, made, button, quiet, put, dialogOf } = inglenook;
+  const { find, boxIn, made, button, quiet, put, onLink, dialogOf } = inglenook;
   const SURE = "#sure-";
   // From the likeliest down: the first that a probability reaches.
   const LEVELS = [
@@ -23,7 +23,7 @@
   let current = 0;
 
   const ask = (place, token) => {
-    const box = find("#continue_asked :is(textarea, input)");
+    const box = boxIn("#continue_asked");
     sheet().close();
     // The moment makes it another wish, also when the same one was there before.
     put(box, JSON.stringify({ answer: answerId, place, token, at: Date.now() }));
@@ -113,15 +113,5 @@
     dialog.showModal();
     (find("#sure_text .token") ?? find("#sure_close")).focus();
   };
-  addEventListener(
-    "click",
-    (event) => {
-      const link = event.target.closest?.(`#chat a[href^="${SURE}"]`);
-      if (!link) return;
-      event.preventDefault();
-      event.stopPropagation();
-      open(link.hash.slice(SURE.length));
-    },
-    true,
-  );
+  onLink(`#chat a[href^="${SURE}"]`, (link) => open(link.hash.slice(SURE.length)));
 })();
