@@ -24,6 +24,9 @@ from engine.errors import NotFound
 
 STATIC = Path(__file__).parent / "static"
 SHEETS = (
+    "elements",
+    "asking",
+    "incoming",
     "page",
     "attached",
     "answer_form",
@@ -32,18 +35,23 @@ SHEETS = (
     "presets",
     "examples",
     "prospect",
+    "sheet",
     "sure",
     "versions",
     "start_note",
-    "sheet",
-    "models",
     "drop",
+    "models",
     "documents",
+    "documents_rows",
+    "documents_places",
+    "documents_files",
+    "documents_search",
+    "documents_collections",
     "passage",
     "asks",
     "this_machine",
 )
-"""Each a style, a script, or both."""
+"""Each a style, a script, or both; what comes first is used by those that follow."""
 
 # Past Gradio's queue, which only streams need. The page's script tells the errors.
 ACTING: dict[str, Any] = {

@@ -1,23 +1,18 @@
 // The fields of a form as rows; the page is given them as JSON in a text box that is not shown.
 (() => {
   "use strict";
+  const { find, boxIn, made, button, picker, put, onLink } = inglenook;
   const KINDS = ["text", "number", "whole number", "yes or no", "one of", "list of texts", "date", "e-mail"];
   const EMPTY = { name: "", kind: "text", is_needed: true, meaning: "", choices: [] };
-  const find = (selector) => document.querySelector(selector);
-  const boxOf = () => find("#form_fields :is(textarea, input)");
+  const boxOf = () => boxIn("#form_fields");
   let fields = [];
   let written = null;
 
-  const made = (tag, properties = {}, ...children) => {
-    const element = Object.assign(document.createElement(tag), properties);
-    element.append(...children);
-    return element;
-  };
   const write = () => {
     const box = boxOf();
     if (!box) return;
-    written = box.value = JSON.stringify(fields);
-    box.dispatchEvent(new Event("input", { bubbles: true }));
+    written = JSON.stringify(fields);
+    put(box, written);
   };
   const change = (index, changes) => {
     fields[index] = { ...fields[index], ...changes };
@@ -31,9 +26,7 @@
     name.addEventListener("keydown", (event) => {
       if (event.key === "Enter" && !event.isComposing) add(index + 1);
     });
-    const kind = made("select", { ariaLabel: `Kind of ${called}`, className: "kind" });
-    kind.append(...KINDS.map((each) => made("option", { value: each, textContent: each })));
-    kind.value = field.kind;
+    const kind = picker(KINDS.map((each) => [each, each]), field.kind, { ariaLabel: `Kind of ${called}`, className: "kind" });
     kind.addEventListener("change", () => {
       // Typed letters choose, too: the focus stays, and nothing of the row is made anew.
       change(index, { kind: kind.value });
@@ -45,10 +38,8 @@
     meaning.addEventListener("input", () => change(index, { meaning: meaning.value }));
     const choices = made("input", { value: field.choices.map((each) => each.trim()).join(", "), placeholder: "red, green, blue", ariaLabel: `Choices of ${called}`, className: "choices" });
     choices.addEventListener("input", () => change(index, { choices: choices.value.split(",") }));
-    const up = made("button", { type: "button", className: "up", ariaLabel: `Move ${called} up`, title: "Move up", disabled: index === 0 });
-    up.addEventListener("click", () => move(index));
-    const remove = made("button", { type: "button", className: "remove", ariaLabel: `Remove ${called}`, title: "Remove" });
-    remove.addEventListener("click", () => drop(index));
+    const up = Object.assign(button("", `Move ${called} up`, () => move(index)), { className: "up", title: "Move up", disabled: index === 0 });
+    const remove = Object.assign(button("", `Remove ${called}`, () => drop(index)), { className: "remove", title: "Remove" });
     const row = made("div", { className: "field", role: "group", ariaLabel: `Field ${index + 1}` });
     choices.hidden = field.kind !== "one of";
     const isNeeded = made("label", { className: "needed" }, needed, " needed");
@@ -59,8 +50,8 @@
   const rows = () => [...document.querySelectorAll("#field_editor .field")];
   const draw = () => {
     const editor = find("#field_editor");
-    const more = made("button", { type: "button", id: "add_field", textContent: "Add a field" });
-    more.addEventListener("click", () => add(fields.length));
+    const more = button("Add a field", null, () => add(fields.length));
+    more.id = "add_field";
     editor.replaceChildren(...fields.map(rowOf), more);
   };
   const redraw = () => {
@@ -108,21 +99,12 @@
     box.focus();
     box.setSelectionRange(at, Math.min(at + 1, box.value.length));
   };
-  addEventListener(
-    "click",
-    (event) => {
-      const link = event.target.closest?.(`#form_verdict a[href^="${AT}"]`);
-      if (!link) return;
-      event.preventDefault();
-      goTo(link);
-    },
-    true,
-  );
+  onLink(`#form_verdict a[href^="${AT}"]`, goTo);
   const told = () => {
     const verdict = find("#form_verdict");
     if (verdict && verdict.role !== "status") verdict.role = "status";
-    const button = find("#answer_as");
-    if (button) button.ariaHasPopup = "dialog";
+    const opener = find("#answer_as");
+    if (opener) opener.ariaHasPopup = "dialog";
   };
   const waiting = setInterval(() => {
     if (!document.body) return;

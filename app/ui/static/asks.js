@@ -2,14 +2,7 @@
 // and sounds keep their own way, and so does what is dropped on a sheet.
 (() => {
   "use strict";
-  const find = (selector) => document.querySelector(selector);
-  const made = (tag, properties = {}, ...children) => {
-    const element = Object.assign(document.createElement(tag), properties);
-    element.append(...children);
-    return element;
-  };
-  const ROOM = "/_app/documents";
-  const isShown = ({ type, name }) => /^(image|audio)\//.test(type) || /\.(png|jpe?g|webp|gif|bmp|wav)$/i.test(name);
+  const { find, boxIn, made, button, put, hasFiles, isSeenOrHeard, documents } = inglenook;
 
   const say = (...parts) => {
     find("#asks_note")?.remove();
@@ -19,28 +12,13 @@
     find("#attached_strip")?.before(note);
     return note;
   };
-  const button = (textContent, act) => {
-    const made_ = made("button", { type: "button", textContent });
-    made_.addEventListener("click", act);
-    return made_;
-  };
-  const post = async (path, options) => {
-    const reply = await fetch(`${ROOM}${path}`, { method: "POST", ...options });
-    return reply.json();
-  };
-  const bring = async (file) => {
-    const headers = { "content-type": "application/json" };
-    const may = await post("/announce", { headers, body: JSON.stringify({ name: file.name, num_bytes: file.size }) });
-    if (may.refused) return may;
-    return post(`/drop?name=${encodeURIComponent(file.name)}`, { body: file });
-  };
   const add = async (files) => {
     const paths = [];
     const refused = [];
     for (const file of files) {
       say(`Copying ${file.name}…`);
       try {
-        const answer = await bring(file);
+        const answer = await documents.bring(file);
         if (answer.refused) refused.push(answer.refused);
         else paths.push(answer.added);
       } catch {
@@ -50,23 +28,21 @@
     say(...refused);
     if (refused.length) find("#asks_note").classList.add("fault");
     if (!paths.length) return;
-    const box = find("#asks_dropped :is(textarea, input)");
-    box.value = JSON.stringify(paths);
-    box.dispatchEvent(new Event("input", { bubbles: true }));
+    put(boxIn("#asks_dropped"), JSON.stringify(paths));
     find("#composer textarea")?.focus();
   };
   const offer = (files) => {
     const what = files.length === 1 ? files[0].name : `${files.length} files`;
-    const yes = button("Add and ask", () => add(files));
-    say(made("span", {}, "Add ", made("bdi", { textContent: what }), " to your documents, and ask this conversation of it? It is copied into Inglenook's own folder."), yes, button("No", () => say()));
+    const yes = button("Add and ask", null, () => add(files));
+    say(made("span", {}, "Add ", made("bdi", { textContent: what }), " to your documents, and ask this conversation of it? It is copied into Inglenook's own folder."), yes, button("No", null, () => say()));
     yes.focus();
   };
-  const hasFiles = (event) => [...(event.dataTransfer?.types ?? [])].includes("Files") && !event.target.closest?.("dialog");
-  addEventListener("dragover", (event) => hasFiles(event) && event.preventDefault());
+  const isTaken = (event) => hasFiles(event) && !event.target.closest?.("dialog");
+  addEventListener("dragover", (event) => isTaken(event) && event.preventDefault());
   addEventListener("drop", (event) => {
-    if (!hasFiles(event)) return;
+    if (!isTaken(event)) return;
     event.preventDefault();
-    const files = [...event.dataTransfer.files].filter((file) => !isShown(file));
+    const files = [...event.dataTransfer.files].filter((file) => !isSeenOrHeard(file));
     if (files.length) offer(files);
   });
 })();

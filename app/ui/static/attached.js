@@ -2,13 +2,13 @@
 // take what is pasted or dropped, and to bring it to the app.
 (() => {
   "use strict";
-  const find = (selector) => document.querySelector(selector);
+  const { find, boxIn, made, put, hasFiles, isSeenOrHeard, askForFiles } = inglenook;
   const IMAGES = ".png,.jpg,.jpeg,.webp,.gif,.bmp,image/png,image/jpeg,image/webp,image/gif,image/bmp";
   const SOUNDS = ".wav,audio/wav";
   let senses = { sees: false, hears: false };
   let numOnTheWay = 0;
 
-  const box = () => find("#attached :is(textarea, input)");
+  const box = () => boxIn("#attached");
   const ids = () => {
     try {
       return JSON.parse(box()?.value || "[]");
@@ -17,14 +17,12 @@
     }
   };
   const keep = (list) => {
-    const place = box();
-    place.value = list.length ? JSON.stringify(list) : "";
-    place.dispatchEvent(new Event("input", { bubbles: true }));
+    put(box(), list.length ? JSON.stringify(list) : "");
   };
   const say = (sentence, isFault) => {
     find("#attach_note")?.remove();
     if (!sentence) return;
-    const note = Object.assign(document.createElement("p"), { id: "attach_note", textContent: sentence });
+    const note = made("p", { id: "attach_note", textContent: sentence });
     note.className = isFault ? "fault" : "quiet";
     note.setAttribute("role", isFault ? "alert" : "status");
     find("#attached_strip").before(note);
@@ -51,11 +49,7 @@
   const canTake = () => senses.sees || senses.hears;
   const choose = () => {
     const accept = [senses.sees && IMAGES, senses.hears && SOUNDS].filter(Boolean).join(",");
-    const input = Object.assign(document.createElement("input"), { type: "file", multiple: true, accept, id: "attach_chooser", hidden: true });
-    input.addEventListener("change", () => bringAll([...input.files]));
-    find("#attach_chooser")?.remove();
-    document.body.append(input);
-    input.click();
+    askForFiles({ multiple: true, accept, id: "attach_chooser" }, bringAll);
   };
   addEventListener("inglenook-state", ({ detail }) => {
     senses = { sees: Boolean(detail.sees), hears: Boolean(detail.hears) };
@@ -78,13 +72,12 @@
     event.preventDefault();
     bringAll(files);
   }, true);
-  const hasFiles = (event) => canTake() && [...(event.dataTransfer?.types ?? [])].includes("Files");
-  addEventListener("dragover", (event) => hasFiles(event) && event.preventDefault());
-  // Others are documents, and asks.js offers to take them in.
-  const isShown = ({ type, name }) => /^(image|audio)\//.test(type) || /\.(png|jpe?g|webp|gif|bmp|wav)$/i.test(name);
+  const isTaken = (event) => canTake() && hasFiles(event);
+  addEventListener("dragover", (event) => isTaken(event) && event.preventDefault());
   addEventListener("drop", (event) => {
-    if (!hasFiles(event) || event.target.closest?.("dialog")) return;
+    if (!isTaken(event) || event.target.closest?.("dialog")) return;
     event.preventDefault();
-    bringAll([...event.dataTransfer.files].filter(isShown));
+    // Others are documents, and asks.js offers to take them in.
+    bringAll([...event.dataTransfer.files].filter(isSeenOrHeard));
   });
 })();

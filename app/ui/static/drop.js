@@ -2,11 +2,8 @@
 // into the models folder, since a page is told no path by which it could be used where it lies.
 (() => {
   "use strict";
-  const made = (tag, properties = {}, ...children) => {
-    const element = Object.assign(document.createElement(tag), properties);
-    element.append(...children);
-    return element;
-  };
+  const { made, button, zoneOf, rowOnItsWay } = inglenook;
+  const HINT = "It is copied into the models folder; where the room is short, add it by its path instead.";
   const inWords = (bytes) => {
     for (const [unit, size] of [["GB", 1e9], ["MB", 1e6], ["kB", 1e3]]) {
       if (bytes >= size) return `${(bytes / size).toFixed(bytes < 10 * size ? 1 : 0)} ${unit}`;
@@ -22,96 +19,61 @@
   const holdPage = () => (coming.length ? addEventListener : removeEventListener)("beforeunload", stay);
 
   const rowOf = (file, giveUp) => {
-    const bar = made("progress", { value: 0, max: 1, ariaLabel: `Progress of ${file.name}` });
-    const words = made("p", { className: "quiet" });
-    const cancel = made("button", { type: "button", textContent: "Give up", ariaLabel: `Give up ${file.name}` });
-    cancel.addEventListener("click", giveUp);
-    const element = made("div", { className: "download" }, made("p", { className: "name", textContent: file.name }), bar, words, made("div", { className: "actions" }, cancel));
-    const show = (num_bytes) => {
-      bar.value = num_bytes / file.size;
-      words.textContent = num_bytes < file.size ? `${inWords(num_bytes)} of ${inWords(file.size)} copied` : "looking at it…";
-    };
-    show(0);
-    return { element, show };
+    const { element, show } = rowOnItsWay(file.name, [button("Give up", `Give up ${file.name}`, giveUp)]);
+    const showBytes = (num_bytes) =>
+      show(num_bytes / file.size, num_bytes < file.size ? `${inWords(num_bytes)} of ${inWords(file.size)} copied` : "looking at it…");
+    showBytes(0);
+    return { element, showBytes };
   };
 
   // The answer, or nothing when it was given up. `fetch` would not tell how far it is.
-  const sent = (file, request, show) =>
+  const sent = (file, request, showBytes) =>
     new Promise((end, fail) => {
       request.open("POST", `/_app/models/drop?name=${encodeURIComponent(file.name)}`);
       request.responseType = "json";
-      request.upload.addEventListener("progress", (event) => show(event.loaded));
+      request.upload.addEventListener("progress", (event) => showBytes(event.loaded));
       request.addEventListener("load", () => (request.response ? end(request.response) : fail()));
       request.addEventListener("error", fail);
       request.addEventListener("abort", () => end(null));
       request.send(file);
     });
 
-  const copy = async (file, sheet, rows) => {
+  const copy = async (file, { ask, say, arrived }, rows) => {
     let beginning;
     try {
       beginning = await beginningOf(file);
     } catch {
-      return sheet.say(`${file.name} cannot be read: it may be a folder, or gone.`);
+      return say(`${file.name} cannot be read: it may be a folder, or gone.`);
     }
-    if (!(await sheet.ask("/announce", { name: file.name, num_bytes: file.size, beginning }))) return;
+    if (!(await ask("/announce", { name: file.name, num_bytes: file.size, beginning }))) return;
     const request = new XMLHttpRequest();
     const row = rowOf(file, () => request.abort());
     coming.push(file);
     holdPage();
     rows.append(row.element);
     try {
-      const answer = await sent(file, request, row.show);
-      if (answer?.refused) sheet.say(answer.refused);
-      else if (answer) sheet.arrived(answer, `${file.name} is here now.`);
+      const answer = await sent(file, request, row.showBytes);
+      if (answer?.refused) say(answer.refused);
+      else if (answer) arrived(answer, `${file.name} is here now.`);
     } catch {
-      sheet.say(`${file.name} broke off, and nothing of it is kept: choose it again.`);
+      say(`${file.name} broke off, and nothing of it is kept: choose it again.`);
     }
     row.element.remove();
     coming.splice(coming.indexOf(file), 1);
     holdPage();
   };
 
-  const prepare = ({ detail: sheet }) => {
+  // The place for them, and what takes them; `models` asks the app, and shows what came of it.
+  const modelDrop = (models) => {
     const rows = made("div", { id: "models_coming" });
     const take = async (files) => {
       if (!files.length) return;
-      sheet.say("");
+      models.say("");
       // One after the other: a disk is not faster for two.
-      for (const file of files) await copy(file, sheet, rows);
+      for (const file of files) await copy(file, models, rows);
     };
-    const input = made("input", { type: "file", accept: ".gguf", multiple: true, hidden: true, id: "model_file" });
-    input.addEventListener("change", () => {
-      take([...input.files]);
-      // So that the same file can be chosen again.
-      input.value = "";
-    });
-    const choose = made("button", { type: "button", textContent: "Choose a file…", ariaLabel: "Choose a GGUF file" });
-    choose.addEventListener("click", () => input.click());
-    const zone = made("div", { className: "zone" }, made("span", { textContent: "Drop a GGUF file here, or " }), choose, input, made("p", { className: "quiet", textContent: "It is copied into the models folder; where the room is short, add it by its path instead." }));
-    sheet.place.append(rows, zone);
-
-    const { dialog } = sheet;
-    const hasFiles = (event) => [...(event.dataTransfer?.types ?? [])].includes("Files");
-    const mark = (isOver) => dialog.classList.toggle("over", isOver);
-    dialog.addEventListener("dragover", (event) => {
-      if (!hasFiles(event)) return;
-      event.preventDefault();
-      event.dataTransfer.dropEffect = "copy";
-      mark(true);
-    });
-    dialog.addEventListener("dragleave", (event) => {
-      if (!dialog.contains(event.relatedTarget)) mark(false);
-    });
-    dialog.addEventListener("drop", async (event) => {
-      if (!hasFiles(event)) return;
-      event.preventDefault();
-      mark(false);
-      // Taken first: they are gone after the event.
-      const files = [...event.dataTransfer.files];
-      await sheet.show("here");
-      take(files);
-    });
+    const zone = zoneOf({ words: "Drop a GGUF file here, or ", text: "Choose a file…", label: "Choose a GGUF file", hint: HINT, accept: ".gguf", multiple: true, id: "model_file" }, take);
+    return { element: made("div", { id: "models_drop" }, rows, zone), take };
   };
-  addEventListener("inglenook:models", prepare);
+  window.inglenook = Object.freeze({ ...inglenook, modelDrop });
 })();

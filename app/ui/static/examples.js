@@ -2,19 +2,14 @@
 // not shown.
 (() => {
   "use strict";
-  const find = (selector) => document.querySelector(selector);
-  const boxOf = () => find("#example_values :is(textarea, input)");
-  const made = (tag, properties = {}, ...children) => {
-    const element = Object.assign(document.createElement(tag), properties);
-    element.append(...children);
-    return element;
-  };
+  const { find, boxIn, made, button, put } = inglenook;
+  const boxOf = () => boxIn("#example_values");
   let examples = [];
   let written = null;
   const write = () => {
     const box = boxOf();
-    written = box.value = JSON.stringify(examples);
-    box.dispatchEvent(new Event("input", { bubbles: true }));
+    written = JSON.stringify(examples);
+    put(box, written);
   };
   const sideOf = (example, index, side, placeholder) => {
     const ariaLabel = `${placeholder}, example ${index + 1}`;
@@ -26,8 +21,7 @@
     return box;
   };
   const rowOf = (example, index) => {
-    const remove = made("button", { type: "button", textContent: "Remove", ariaLabel: `Remove example ${index + 1}` });
-    remove.addEventListener("click", () => {
+    const remove = button("Remove", `Remove example ${index + 1}`, () => {
       examples.splice(index, 1);
       write();
       draw();
@@ -39,12 +33,12 @@
     return row;
   };
   const draw = () => {
-    const more = made("button", { type: "button", id: "add_example", textContent: "Add an example" });
-    more.addEventListener("click", () => {
+    const more = button("Add an example", null, () => {
       examples.push({ user: "", assistant: "" });
       draw();
       [...document.querySelectorAll("#example_editor .example")].at(-1).querySelector("textarea").focus();
     });
+    more.id = "add_example";
     find("#example_editor").replaceChildren(...examples.map(rowOf), more);
   };
   const follow = () => {

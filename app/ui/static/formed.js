@@ -1,6 +1,7 @@
 // What the buttons of an answer in a form do: copy it, keep it as a file, bring what was left out.
 (() => {
   "use strict";
+  const { made, saveAsFile } = inglenook;
   const ID = "formed-";
   const addressOf = (button) => {
     const answer = button.closest(`#chat .formed[id^="${ID}"]`);
@@ -28,13 +29,7 @@
     return "Copied";
   };
   const download = async (address) => {
-    const reply = await fetched(address);
-    const [, name] = reply.headers.get("content-disposition").match(/filename\*=UTF-8''(.+)$/);
-    const link = document.createElement("a");
-    link.href = URL.createObjectURL(await reply.blob());
-    link.download = decodeURIComponent(name);
-    link.click();
-    setTimeout(() => URL.revokeObjectURL(link.href), 60000);
+    await saveAsFile(await fetched(address));
     return "Downloaded";
   };
   const showAllText = async (address, button) => {
@@ -42,7 +37,7 @@
     button.parentElement.textContent = text;
   };
   const rowOf = (cells, isTable) => {
-    const row = document.createElement(isTable ? "tr" : "li");
+    const row = made(isTable ? "tr" : "li");
     if (!isTable) row.textContent = cells[0];
     else for (const cell of cells) row.insertCell().textContent = cell;
     return row;

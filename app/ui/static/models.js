@@ -1,62 +1,31 @@
 // The sheet of the models: what is here and how it would do, what can come, and who was asked.
 (() => {
   "use strict";
-  const find = (selector) => document.querySelector(selector);
-  const made = (tag, properties = {}, ...children) => {
-    const element = Object.assign(document.createElement(tag), properties);
-    element.append(...children);
-    return element;
-  };
+  const { find, made, button, busy, quiet, picker, asker, rowOnItsWay, sheetOf, modelDrop } = inglenook;
   const ROOM = "/_app/models";
   const LOOK_MS = 1000;
-  const TABS = [
-    ["here", "On this computer"],
-    ["more", "To download"],
-    ["connections", "Connections"],
-  ];
   const CONTEXTS = [2048, 4096, 8192, 16384, 32768, 65536, 131072];
 
-  // drop.js fills it; it stays the same one while the list around it is drawn anew.
-  const dropped = made("div", { id: "models_drop" });
-
-  let current = "here";
+  const sheet = sheetOf({
+    id: "models",
+    name: "Models",
+    tabs: [
+      { name: "here", title: "On this computer", show: () => refresh().then(follow), take: (files) => drop.take(files) },
+      { name: "more", title: "To download", show: () => showMore() },
+      { name: "connections", title: "Connections", show: () => showConnections() },
+    ],
+  });
+  const { say, show } = sheet;
+  const ask = asker(ROOM, say);
+  const arrived = (state, sentence) => {
+    // Who looks at another list meanwhile finds it later.
+    if (sheet.current() === "here") showHere(state);
+    say(sentence, false);
+  };
+  // It stays the same one while the list around it is drawn anew.
+  const drop = modelDrop({ ask, say, arrived });
   let looking = 0;
 
-  // ---- asking the app: what it refuses is a sentence, said at the top of the sheet
-  const say = (sentence, isWrong = true) => {
-    const note = find("#models_said");
-    note.textContent = sentence;
-    note.className = isWrong ? "wrong" : "";
-    note.hidden = !sentence;
-  };
-  const ask = async (path, given) => {
-    const options = given && { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(given) };
-    let reply;
-    try {
-      reply = await fetch(`${ROOM}${path}`, options);
-    } catch {
-      say("The app does not answer: is it still running?");
-      return null;
-    }
-    const answer = reply.ok ? await reply.json() : { refused: "That did not work. The app's log has the details." };
-    if (!answer.refused) return answer;
-    say(answer.refused);
-    return null;
-  };
-  const busy = (button, words) => {
-    const before = button.textContent;
-    button.disabled = true;
-    button.textContent = words;
-    return () => {
-      button.disabled = false;
-      button.textContent = before;
-    };
-  };
-  const button = (text, label, act) => {
-    const made_ = made("button", { type: "button", textContent: text, ariaLabel: label });
-    made_.addEventListener("click", () => act(made_));
-    return made_;
-  };
   const facts = (list) => made("p", { className: "facts" }, ...list.map((each) => made("span", { textContent: each })));
   const verdict = (each) => {
     if (!each.verdict) return "";
@@ -75,7 +44,7 @@
       const next = await ask("/add", { path: path.value });
       if (next) showHere(next);
     });
-    const parts = [made("p", { className: "quiet", textContent: state.room }), progress(state.downloads)];
+    const parts = [quiet(state.room), progress(state.downloads)];
     if (!state.is_measured) {
       const measure = button("Measure this computer once", "Measure this computer once, for predictions of speed", async (pressed) => {
         const done = busy(pressed, "Measuring…");
@@ -86,7 +55,7 @@
       parts.push(made("p", { className: "quiet" }, "How fast a model would be is told after ", measure));
     }
     const list = made("ul", { className: "models" }, ...state.models.map(modelRow));
-    find("#models_here").replaceChildren(...parts, list, dropped, form, made("p", { className: "quiet", textContent: "The file stays where it is. Models of LM Studio, Ollama, Jan, GPT4All, llama.cpp and Hugging Face are found by themselves." }));
+    find("#models_here").replaceChildren(...parts, list, drop.element, form, quiet("The file stays where it is. Models of LM Studio, Ollama, Jan, GPT4All, llama.cpp and Hugging Face are found by themselves."));
   };
   const refresh = async () => showHere(await ask(""));
   const modelRow = (model) => {
@@ -107,9 +76,9 @@
     }
     if (model.can_be_removed) actions.append(button("Remove…", `Remove ${model.name}`, () => askRemoval(model, row)));
     const body = made("div", { className: "body" }, made("p", { className: "name", textContent: model.name }), facts(model.facts));
-    if (model.note) body.append(made("p", { className: "quiet", textContent: model.note }));
+    if (model.note) body.append(quiet(model.note));
     body.append(model.problem ? made("p", { className: "wrong", textContent: model.problem }) : verdict(model));
-    if (model.instead) body.append(made("p", { className: "quiet", textContent: model.instead }));
+    if (model.instead) body.append(quiet(model.instead));
     body.append(details(model));
     row.append(body, actions);
     return row;
@@ -130,8 +99,7 @@
     yes.focus();
   };
   const choice = (label, options, value) => {
-    const select = made("select", {}, ...options.map(([text, each]) => made("option", { textContent: text, value: each })));
-    select.value = String(value ?? "");
+    const select = picker(options, value);
     return [made("label", {}, label, select), select];
   };
   const details = (model) => {
@@ -155,7 +123,7 @@
     };
     for (const select of [context, kv, threads]) select.addEventListener("change", keep);
     part.append(made("div", { className: "own" }, contextLabel, kvLabel, threadsLabel, made("span", { className: "quiet", textContent: "for this model alone, from its next loading on" })));
-    if (model.beyond) part.append(made("p", { className: "quiet", textContent: model.beyond }));
+    if (model.beyond) part.append(quiet(model.beyond));
     if (model.adapters.length) part.append(adapters(model));
     return part;
   };
@@ -182,7 +150,6 @@
   // ---- on their way
   const progress = (list) => made("div", { id: "models_progress" }, ...list.map(downloadRow));
   const downloadRow = (download) => {
-    const bar = made("progress", { value: download.share, max: 1, ariaLabel: `Progress of ${download.name}` });
     const act = (name) => async () => {
       say("");
       showProgress(await ask(`/${name}`, { name: download.name }));
@@ -191,10 +158,9 @@
       ? [button("Pause", `Pause ${download.name}`, act("pause"))]
       : [button("Go on", `Go on with ${download.name}`, act("resume"))];
     buttons.push(button("Give up", `Give up ${download.name} and delete what has come`, act("cancel")));
-    const row = made("div", { className: "download" }, made("p", { className: "name", textContent: download.name }), bar, made("p", { className: "quiet", textContent: download.words }));
-    if (download.message) row.append(made("p", { className: "wrong", textContent: download.message }));
-    row.append(made("div", { className: "actions" }, ...buttons));
-    return row;
+    const row = rowOnItsWay(download.name, buttons, download.message);
+    row.show(download.share, download.words);
+    return row.element;
   };
   const showProgress = (list) => {
     if (!list) return;
@@ -203,7 +169,7 @@
     if (list.some((each) => each.is_running)) looking = setTimeout(follow, LOOK_MS);
   };
   const follow = async () => {
-    if (!find("#models")?.open) return;
+    if (!sheet.isOpen()) return;
     const before = document.querySelectorAll("#models_progress .download").length;
     const list = await ask("/downloads");
     if (!list) return;
@@ -216,13 +182,12 @@
 
   // ---- what can come
   const sizePicker = (sizes, usual) => {
-    const select = made("select", { ariaLabel: "Size" }, ...sizes.map((each) => made("option", { value: each.quantization, textContent: `${each.quantization}, ${each.size}` })));
+    const select = picker(sizes.map((each) => [`${each.quantization}, ${each.size}`, each.quantization]), usual ?? sizes[0].quantization, { ariaLabel: "Size" });
     const shown = made("div", { className: "size" });
     const show = () => {
       const each = sizes.find(({ quantization }) => quantization === select.value);
-      shown.replaceChildren(verdict(each), made("p", { className: "quiet", textContent: [each.instead, each.explained].filter(Boolean).join(" ") }));
+      shown.replaceChildren(verdict(each), quiet([each.instead, each.explained].filter(Boolean).join(" ")));
     };
-    select.value = usual ?? sizes[0].quantization;
     if (!select.value) select.value = sizes[0].quantization;
     select.addEventListener("change", show);
     show();
@@ -278,7 +243,7 @@
     const list = await ask("/available");
     if (!list) return;
     const hint = "Only what you search for or download is asked for at huggingface.co, and each connection is listed under Connections.";
-    find("#models_more").replaceChildren(form, made("p", { className: "quiet", textContent: hint }), found, made("h3", { textContent: "Good for their size, and free for any use" }), made("ul", { className: "models" }, ...list.map(catalogRow)));
+    find("#models_more").replaceChildren(form, quiet(hint), found, made("h3", { textContent: "Good for their size, and free for any use" }), made("ul", { className: "models" }, ...list.map(catalogRow)));
   };
 
   // ---- who was asked
@@ -287,7 +252,7 @@
     if (!list) return;
     const room = find("#models_connections");
     if (!list.length) {
-      room.replaceChildren(made("p", { className: "quiet", textContent: "No connection to another machine was ever opened." }));
+      room.replaceChildren(quiet("No connection to another machine was ever opened."));
       return;
     }
     const rows = list.map((each) => made("tr", {}, ...[each.at, each.host, each.why].map((text) => made("td", { textContent: text }))));
@@ -295,73 +260,7 @@
     room.replaceChildren(made("table", {}, made("thead", {}, head), made("tbody", {}, ...rows)));
   };
 
-  // ---- the sheet
-  const SHOWN = { here: refresh, more: showMore, connections: showConnections };
-  const show = async (name) => {
-    current = name;
-    for (const [each] of TABS) {
-      const isShown = each === name;
-      const tab = find(`#models_tab_${each}`);
-      tab.ariaSelected = String(isShown);
-      tab.tabIndex = isShown ? 0 : -1;
-      find(`#models_${each}`).hidden = !isShown;
-    }
-    await SHOWN[name]();
-    follow();
-  };
-  const tabOf = ([name, title]) => {
-    const tab = made("button", { type: "button", id: `models_tab_${name}`, textContent: title });
-    tab.setAttribute("role", "tab");
-    tab.setAttribute("aria-controls", `models_${name}`);
-    tab.addEventListener("click", () => {
-      say("");
-      show(name);
-    });
-    return tab;
-  };
-  const panelOf = ([name]) => {
-    const panel = made("div", { id: `models_${name}`, hidden: true });
-    panel.setAttribute("role", "tabpanel");
-    panel.setAttribute("aria-labelledby", `models_tab_${name}`);
-    return panel;
-  };
-  const onTabKey = (event) => {
-    const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
-    if (!step) return;
-    const at = TABS.findIndex(([name]) => name === current) + step;
-    const [name] = TABS[(at + TABS.length) % TABS.length];
-    show(name);
-    find(`#models_tab_${name}`).focus();
-  };
-  const sheet = () => {
-    const known = find("#models");
-    if (known) return known;
-    const close = made("button", { type: "button", id: "models_close", textContent: "Close" });
-    const tabs = made("div", { className: "tabs" }, ...TABS.map(tabOf));
-    tabs.setAttribute("role", "tablist");
-    tabs.addEventListener("keydown", onTabKey);
-    const said = made("p", { id: "models_said", hidden: true });
-    said.setAttribute("role", "alert");
-    const dialog = made("dialog", { id: "models", ariaLabel: "Models" }, made("div", { className: "head" }, made("h2", { textContent: "Models" }), close), tabs, said, ...TABS.map(panelOf));
-    close.addEventListener("click", () => dialog.close());
-    dialog.addEventListener("click", (event) => event.target === dialog && dialog.close());
-    // The page's own keys, such as the one that stops an answer, are not meant here.
-    dialog.addEventListener("keydown", (event) => event.stopPropagation());
-    document.body.append(dialog);
-    const arrived = (state, sentence) => {
-      // Who looks at another list meanwhile finds it later.
-      if (current === "here") showHere(state);
-      say(sentence, false);
-    };
-    dispatchEvent(new CustomEvent("inglenook:models", { detail: { dialog, place: dropped, ask, say, arrived, show } }));
-    return dialog;
-  };
   addEventListener("click", (event) => {
-    if (!event.target.closest?.("#open_models")) return;
-    const dialog = sheet();
-    dialog.showModal();
-    say("");
-    show("here");
-    find("#models_tab_here").focus();
+    if (event.target.closest?.("#open_models")) sheet.open();
   });
 })();

@@ -1,7 +1,7 @@
 // What only the browser can do: theme, shortcuts, exact copies, and saying when the app is gone.
 (() => {
   "use strict";
-  const find = (selector) => document.querySelector(selector);
+  const { find, boxIn, made, button, put } = inglenook;
   const NARROW = 700;
 
   // ---- light and dark: the choice is kept; without one the system decides
@@ -32,14 +32,8 @@
   // ---- sentences: the library shows no error of an event that went past its queue
   const tell = (sentence) => {
     find("#told")?.remove();
-    const note = document.createElement("div");
-    note.id = "told";
+    const note = made("div", { id: "told" }, sentence, button("Close", null, () => note.remove()));
     note.setAttribute("role", "alert");
-    note.textContent = sentence;
-    const close = document.createElement("button");
-    close.textContent = "Close";
-    close.addEventListener("click", () => note.remove());
-    note.append(close);
     document.body.append(note);
     setTimeout(() => note.remove(), 15000);
   };
@@ -106,11 +100,10 @@
   const SAW = "#saw-";
   let opener = null;
   const lookInto = (link) => {
-    const box = find("#saw_asked :is(textarea, input)");
+    const box = boxIn("#saw_asked");
     if (!box) return;
     opener = link;
-    box.value = link.hash.slice(SAW.length);
-    box.dispatchEvent(new Event("input", { bubbles: true }));
+    put(box, link.hash.slice(SAW.length));
   };
   const isShown = (part) => Boolean(part?.checkVisibility());
 
@@ -262,8 +255,7 @@
     const draft = sessionStorage.getItem(DRAFT);
     const box = find("#composer textarea");
     if (!draft || !box || box.value) return;
-    box.value = draft;
-    box.dispatchEvent(new Event("input", { bubbles: true }));
+    put(box, draft);
   };
 
   // ---- a chat that will be opened again is not preceded by the first page: page.css holds it back
@@ -280,10 +272,9 @@
     turns = count;
     if (!isNew) return;
     setTimeout(() => {
-      const box = find("#turns_told :is(textarea, input)");
+      const box = boxIn("#turns_told");
       if (!box) return;
-      box.value = count;
-      box.dispatchEvent(new Event("input", { bubbles: true }));
+      put(box, count);
     }, BEHIND_MS);
   };
 
@@ -295,8 +286,7 @@
     if (!sentence) return banner?.remove();
     if (!document.body) return;
     if (!banner) {
-      banner = document.createElement("div");
-      banner.id = "lost";
+      banner = made("div", { id: "lost" });
       banner.setAttribute("role", "alert");
       document.body.append(banner);
     }

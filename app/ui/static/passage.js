@@ -3,14 +3,8 @@
 // {document, number, stretch}, or {answer, quotation, citation} for what an answer stands on.
 (() => {
   "use strict";
-  const find = (selector) => document.querySelector(selector);
-  const made = (tag, properties = {}, ...children) => {
-    const element = Object.assign(document.createElement(tag), properties);
-    element.append(...children.filter(Boolean));
-    return element;
-  };
+  const { find, made, button, quiet, onLink, GONE, asJson, answerOf, dialogOf } = inglenook;
   const ROOM = "/_app/documents";
-  const GONE = "The app does not answer: is it still running?";
 
   let wanted = null;
   let shown = null;
@@ -21,7 +15,6 @@
   let picture = "";
   let turn = 0;
 
-  const post = (path, given) => fetch(`${ROOM}${path}`, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(given) });
   const part = (name) => find(`#passage_${name}`);
   const say = (...sentences) => {
     const list = sentences.filter(Boolean);
@@ -40,7 +33,7 @@
     const [before, meant, after] = [letters.slice(0, shown.start), letters.slice(shown.start, shown.end), letters.slice(shown.end)].map((each) => each.join(""));
     const mark = meant && made("mark", { textContent: meant });
     const text = made("div", { className: "text", dir: "auto" }, before, mark, after);
-    part("body").replaceChildren(shown.text.trim() ? text : made("p", { className: "quiet", textContent: "This page has no text." }));
+    part("body").replaceChildren(shown.text.trim() ? text : quiet("This page has no text."));
     part("body").scrollTop = 0;
     if (mark) mark.scrollIntoView({ block: "center" });
   };
@@ -82,10 +75,10 @@
   };
   const showPicture = async () => {
     const mine = ++turn;
-    part("body").replaceChildren(made("p", { className: "quiet", textContent: "Drawing the page…" }));
+    part("body").replaceChildren(quiet("Drawing the page…"));
     let reply;
     try {
-      reply = await post("/picture", { ...wanted, password });
+      reply = await fetch(`${ROOM}/picture`, asJson({ ...wanted, password }));
     } catch {
       if (mine === turn) say(GONE);
       return;
@@ -130,13 +123,7 @@
     const pressed = document.activeElement;
     // What they would act on is not there yet.
     for (const name of ACTS) part(name).disabled = true;
-    let answer;
-    try {
-      const reply = await post("/page", page);
-      answer = reply.ok ? await reply.json() : { refused: "That did not work. The app's log has the details." };
-    } catch {
-      answer = { refused: GONE };
-    }
+    const answer = await answerOf(`${ROOM}/page`, asJson(page));
     if (mine !== turn) return;
     if (answer.refused) {
       say(answer.refused);
@@ -176,31 +163,24 @@
     }, 2000);
   };
 
-  const button = (name, text, act) => {
-    const made_ = made("button", { type: "button", id: `passage_${name}`, textContent: text });
-    made_.addEventListener("click", () => act(made_));
-    return made_;
-  };
+  const acting = (name, text, act) => Object.assign(button(text, null, act), { id: `passage_${name}` });
   const panel = () => {
     const known = find("#passage");
     if (known) return known;
-    const title = made("h2", {}, made("bdi", { id: "passage_name" }));
+    const title = made("bdi", { id: "passage_name" });
     const said = made("div", { id: "passage_said", className: "quiet", hidden: true });
     said.setAttribute("role", "status");
     const where = made("span", { id: "passage_where" });
     where.setAttribute("role", "status");
     const actions = made("div", { className: "actions" },
-      button("before", "Page before", () => turnTo(-1)), where, button("after", "Page after", () => turnTo(1)),
-      button("as", "Show its text", () => {
+      acting("before", "Page before", () => turnTo(-1)), where, acting("after", "Page after", () => turnTo(1)),
+      acting("as", "Show its text", () => {
         isText = !isText;
         showBody();
       }),
-      button("copy", "Copy quote", copy));
+      acting("copy", "Copy quote", copy));
     const body = made("div", { id: "passage_body", tabIndex: 0, role: "region", ariaLabel: "The page" });
-    const dialog = made("dialog", { id: "passage", ariaLabel: "A page of your files" }, made("div", { className: "head" }, title, button("close", "Close", () => dialog.close())), actions, said, body);
-    dialog.addEventListener("click", (event) => event.target === dialog && dialog.close());
-    // The page's own keys, such as the one that stops an answer, are not meant here.
-    dialog.addEventListener("keydown", (event) => event.stopPropagation());
+    const dialog = dialogOf({ id: "passage", name: "A page of your files", title }, actions, said, body);
     dialog.addEventListener("close", () => {
       turn += 1;
       forget();
@@ -208,7 +188,6 @@
       part("body").replaceChildren();
       opener?.focus();
     });
-    document.body.append(dialog);
     return dialog;
   };
   addEventListener("inglenook:passage", ({ detail }) => {
@@ -226,15 +205,12 @@
     show(page);
   });
 
-  // ---- chips of an answer, before the library keeps a click on a link within the page to itself
+  // ---- chips of an answer
   const CHIP = /^#passage-(.+)-(\d+)-(\d+)$/;
-  addEventListener("click", (event) => {
-    const chip = event.target.closest?.('#chat a[href^="#passage-"]');
-    const named = chip?.hash.match(CHIP);
+  onLink('#chat a[href^="#passage-"]', (chip) => {
+    const named = chip.hash.match(CHIP);
     if (!named) return;
-    event.preventDefault();
-    event.stopPropagation();
     const [, answer, quotation, citation] = named;
     dispatchEvent(new CustomEvent("inglenook:passage", { detail: { answer, quotation: Number(quotation), citation: Number(citation), opener: chip } }));
-  }, true);
+  });
 })();

@@ -1,13 +1,13 @@
 // Presets as files: what only a browser can do, which is to save one and to open one.
 (() => {
   "use strict";
-  const find = (selector) => document.querySelector(selector);
+  const { find, boxIn, made, put, saveAsFile, askForFiles } = inglenook;
   const LARGEST = 1_000_000;
   const say = (sentence) => {
     const button = find("#preset_import");
     find("#preset_refused")?.remove();
     if (!sentence) return;
-    const note = Object.assign(document.createElement("p"), { id: "preset_refused", className: "fault", textContent: sentence });
+    const note = made("p", { id: "preset_refused", className: "fault", textContent: sentence });
     note.setAttribute("role", "alert");
     button.closest("#preset_buttons").after(note);
   };
@@ -16,31 +16,19 @@
     if (!name) return;
     const reply = await fetch(`/_app/presets?name=${encodeURIComponent(name)}`);
     if (!reply.ok) return say(await reply.text());
-    const [, file] = reply.headers.get("content-disposition").match(/filename\*=UTF-8''(.+)$/);
-    const link = document.createElement("a");
-    link.href = URL.createObjectURL(await reply.blob());
-    link.download = decodeURIComponent(file);
-    link.click();
-    setTimeout(() => URL.revokeObjectURL(link.href), 60000);
+    await saveAsFile(reply);
   };
   const take = async (file) => {
     say("");
     if (file.size > LARGEST) {
       return say(`${file.name} has ${file.size.toLocaleString("en-US")} bytes, and a preset has at most ${LARGEST.toLocaleString("en-US")}: choose a file that was exported as a preset.`);
     }
-    const box = find("#preset_file :is(textarea, input)");
+    const box = boxIn("#preset_file");
     // The same file again is a change, too.
     const text = await file.text();
-    box.value = box.value === text ? `${text}\n` : text;
-    box.dispatchEvent(new Event("input", { bubbles: true }));
+    put(box, box.value === text ? `${text}\n` : text);
   };
-  const choose = () => {
-    const input = Object.assign(document.createElement("input"), { type: "file", accept: ".json,application/json", id: "preset_chooser", hidden: true });
-    input.addEventListener("change", () => input.files[0] && take(input.files[0]));
-    find("#preset_chooser")?.remove();
-    document.body.append(input);
-    input.click();
-  };
+  const choose = () => askForFiles({ accept: ".json,application/json", id: "preset_chooser" }, ([file]) => file && take(file));
   addEventListener("click", (event) => {
     if (event.target.closest?.("#preset_export")) save();
     if (event.target.closest?.("#preset_import")) choose();

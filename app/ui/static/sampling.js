@@ -2,13 +2,8 @@
 // text box that is not shown, and says what is wrong in a list, which is brought to its fields.
 (() => {
   "use strict";
-  const find = (selector) => document.querySelector(selector);
-  const made = (tag, properties = {}, ...children) => {
-    const element = Object.assign(document.createElement(tag), properties);
-    element.append(...children);
-    return element;
-  };
-  const boxOf = () => find("#sampling_values :is(textarea, input)");
+  const { find, boxIn, made, button, put } = inglenook;
+  const boxOf = () => boxIn("#sampling_values");
   const isSame = (one, other) => JSON.stringify(one) === JSON.stringify(other);
   const figure = (number) => (typeof number === "number" ? number.toLocaleString("en-US") : number);
 
@@ -19,8 +14,8 @@
 
   const write = () => {
     const box = boxOf();
-    written = box.value = JSON.stringify(values);
-    box.dispatchEvent(new Event("input", { bubbles: true }));
+    written = JSON.stringify(values);
+    put(box, written);
   };
   const valueOf = (control) => (control.name in values ? values[control.name] : control.default);
   const change = (control, value) => {
@@ -116,8 +111,8 @@
         take(next, () => list.querySelector(`[data-step="${name}"] input`).focus());
       });
       const move = (by, kind) => {
-        const button = made("button", { type: "button", className: kind, ariaLabel: `Move ${label} ${kind}`, title: `Move ${kind}`, disabled: place < 0 || place + by < 0 || place + by >= order.length });
-        button.addEventListener("click", () => {
+        const isAtEdge = place < 0 || place + by < 0 || place + by >= order.length;
+        const mover = button("", `Move ${label} ${kind}`, () => {
           const next = order.filter((each) => each !== name);
           next.splice(place + by, 0, name);
           take(next, () => {
@@ -125,7 +120,7 @@
             (row.querySelector(`.${kind}:enabled`) ?? row.querySelector("button:enabled"))?.focus();
           });
         });
-        return button;
+        return Object.assign(mover, { className: kind, title: `Move ${kind}`, disabled: isAtEdge });
       };
       const row = made("li", { className: place < 0 ? "out" : "" }, made("label", {}, runs, made("span", { textContent: label })), move(-1, "up"), move(1, "down"));
       row.dataset.step = name;
@@ -174,8 +169,7 @@
   };
   const groupOf = (group) => {
     const changed = made("span", { className: "changed" });
-    const reset = made("button", { type: "button", className: "reset", textContent: "Reset", ariaLabel: `Reset ${group.title}` });
-    reset.addEventListener("click", () => {
+    const reset = button("Reset", `Reset ${group.title}`, () => {
       for (const control of group.controls) {
         delete values[control.name];
         fields.get(control.name).field.show(control.default);
@@ -183,6 +177,7 @@
       write();
       count();
     });
+    reset.className = "reset";
     const summary = made("summary", {}, made("span", { textContent: group.title }), changed);
     const details = made("details", { open: group.is_open, className: "controls" }, summary, ...group.controls.map(rowOf), reset);
     groups.push({ group, changed, reset });

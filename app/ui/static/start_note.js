@@ -1,26 +1,16 @@
 // Quitting, starting again, and the report: what the page asks of the launcher.
 (() => {
   "use strict";
-  const find = (selector) => document.querySelector(selector);
+  const { find, made, button } = inglenook;
   const post = (path) => fetch(path, { method: "POST" });
 
   // ---- a question over the page; the browser keeps the focus inside and closes it with Escape
   const ask = (sentence, yes, no) =>
     new Promise((answer) => {
-      const sheet = document.createElement("dialog");
-      sheet.id = "question";
-      const words = document.createElement("p");
-      words.textContent = sentence;
-      const choice = (text, value, kind) => {
-        const button = document.createElement("button");
-        button.textContent = text;
-        button.className = kind;
-        button.addEventListener("click", () => sheet.close(value));
-        return button;
-      };
-      const row = document.createElement("div");
-      row.append(choice(no, "", ""), choice(yes, "yes", "first"));
-      sheet.append(words, row);
+      const first = button(yes, null, () => sheet.close("yes"));
+      first.className = "first";
+      const row = made("div", {}, button(no, null, () => sheet.close("")), first);
+      const sheet = made("dialog", { id: "question" }, made("p", { textContent: sentence }), row);
       sheet.addEventListener("close", () => {
         answer(sheet.returnValue === "yes");
         sheet.remove();

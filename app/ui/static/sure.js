@@ -1,13 +1,8 @@
 // How sure the model was: a sheet with an answer token by token, and what else could have come.
 (() => {
   "use strict";
+  const { find, boxIn, made, button, quiet, put, onLink, dialogOf } = inglenook;
   const SURE = "#sure-";
-  const find = (selector) => document.querySelector(selector);
-  const made = (tag, properties = {}, ...children) => {
-    const element = Object.assign(document.createElement(tag), properties);
-    element.append(...children);
-    return element;
-  };
   // From the likeliest down: the first that a probability reaches.
   const LEVELS = [
     { least: 0.9, name: "sure", words: "90 % or more" },
@@ -28,11 +23,10 @@
   let current = 0;
 
   const ask = (place, token) => {
-    const box = find("#continue_asked :is(textarea, input)");
+    const box = boxIn("#continue_asked");
     sheet().close();
     // The moment makes it another wish, also when the same one was there before.
-    box.value = JSON.stringify({ answer: answerId, place, token, at: Date.now() });
-    box.dispatchEvent(new Event("input", { bubbles: true }));
+    put(box, JSON.stringify({ answer: answerId, place, token, at: Date.now() }));
   };
 
   // ---- what else could have come
@@ -43,9 +37,7 @@
     const row = made("li", { className: each.is_chosen ? "chosen" : "" }, made("span", { className: "bar" }, bar), text, made("span", { className: "figure", textContent: percent(each.p) }));
     if (each.is_chosen) row.append(made("span", { className: "quiet", textContent: "came" }));
     else if (each.is_text && !found.obstacle) {
-      const button = made("button", { type: "button", textContent: "Continue from this one", ariaLabel: `Continue from ${each.text}, ${percent(each.p)}` });
-      button.addEventListener("click", () => ask(current, each.id));
-      row.append(button);
+      row.append(button("Continue from this one", `Continue from ${each.text}, ${percent(each.p)}`, () => ask(current, each.id)));
     }
     return row;
   };
@@ -54,7 +46,7 @@
     const list = made("ul", {}, ...token.alternatives.map(choiceOf));
     const title = made("p", { className: "title" }, "At ", made("code", { textContent: seen(token.text) || "…" }), ` the model could choose:`);
     const parts = [title, list];
-    if (found.obstacle) parts.push(made("p", { className: "quiet", textContent: found.obstacle }));
+    if (found.obstacle) parts.push(quiet(found.obstacle));
     find("#sure_choices").replaceChildren(...parts);
   };
 
@@ -94,7 +86,6 @@
   const sheet = () => {
     const known = find("#sure");
     if (known) return known;
-    const close = made("button", { type: "button", id: "sure_close", textContent: "Close" });
     const text = made("div", { id: "sure_text", ariaLabel: "The answer, token by token; arrows move, Enter shows what else could have come" });
     text.setAttribute("role", "group");
     text.addEventListener("keydown", onTextKey);
@@ -104,13 +95,7 @@
     });
     const choices = made("div", { id: "sure_choices" });
     choices.setAttribute("role", "status");
-    const dialog = made("dialog", { id: "sure", ariaLabel: "How sure the model was" }, made("div", { className: "head" }, made("h2", { textContent: "How sure the model was" }), close), legend(), text, choices);
-    close.addEventListener("click", () => dialog.close());
-    dialog.addEventListener("click", (event) => event.target === dialog && dialog.close());
-    // The page's own keys, such as the one that stops an answer, are not meant here.
-    dialog.addEventListener("keydown", (event) => event.stopPropagation());
-    document.body.append(dialog);
-    return dialog;
+    return dialogOf({ id: "sure", name: "How sure the model was" }, legend(), text, choices);
   };
   const open = async (id) => {
     const reply = await fetch(`/_app/likelihoods/${encodeURIComponent(id)}`);
@@ -128,15 +113,5 @@
     dialog.showModal();
     (find("#sure_text .token") ?? find("#sure_close")).focus();
   };
-  addEventListener(
-    "click",
-    (event) => {
-      const link = event.target.closest?.(`#chat a[href^="${SURE}"]`);
-      if (!link) return;
-      event.preventDefault();
-      event.stopPropagation();
-      open(link.hash.slice(SURE.length));
-    },
-    true,
-  );
+  onLink(`#chat a[href^="${SURE}"]`, (link) => open(link.hash.slice(SURE.length)));
 })();

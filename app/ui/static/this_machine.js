@@ -1,10 +1,10 @@
 // The report on this machine goes to the clipboard, and the button says so; updates are announced.
 (() => {
   "use strict";
+  const { find, boxIn } = inglenook;
   const SHOWN_MS = 2500;
-  const find = (selector) => document.querySelector(selector);
   const copy = async (button) => {
-    const text = find("#machine_report :is(textarea, input)")?.value ?? "";
+    const text = boxIn("#machine_report")?.value ?? "";
     let said = "Nothing to copy yet";
     if (text) {
       said = await navigator.clipboard.writeText(text).then(

@@ -1,0 +1,64 @@
+// The places of the documents: folders and files that are read where they lie, and files that are
+// dropped, which are copied.
+(() => {
+  "use strict";
+  const { find, made, button, busy, quiet, zoneOf, documents, documentRows } = inglenook;
+  const { state, say, ask, take, show, bring } = documents;
+  const { nameOf, whereOf, removal, again, collecting, counts } = documentRows;
+
+  const placeRow = (place) => {
+    const row = made("li");
+    const files = button("Files", `Files of ${place.name}`, () => show("files", { place: place.path }));
+    const held = place.counts.length ? `${place.total}: ${counts(place.counts)}` : place.total;
+    const body = made("div", { className: "body" }, nameOf(place), whereOf(place), made("p", { textContent: held }), !place.is_there && made("p", { className: "wrong", textContent: "It is not there now. What was read of it is kept, and can be found." }), collecting(place));
+    row.append(body, made("div", { className: "actions" }, files, again(place, row), removal(place, row)));
+    return row;
+  };
+  const draw = () => {
+    const list = find("#documents_list");
+    list.replaceChildren(...state().places.map(placeRow));
+    if (!state().places.length) list.append(made("li", { className: "quiet", textContent: "Nothing is here yet. Add a folder or a file: it is read on this computer, and can then be searched." }));
+  };
+  const parts = () => {
+    const path = made("input", { type: "text", id: "document_path", placeholder: "/path/to/folder or file", ariaLabel: "Path of a folder or a file" });
+    const add = made("button", { type: "submit", textContent: "Add by its path" });
+    const form = made("form", { className: "asking" }, path, add);
+    form.addEventListener("submit", async (event) => {
+      event.preventDefault();
+      say("");
+      const done = busy(add, "Looking…");
+      const next = await ask("/add", { path: path.value });
+      done();
+      if (!next) return;
+      path.value = "";
+      take(next);
+    });
+    return [form, quiet("The files stay where they are. A folder is read with all folders in it, and what changes there is noticed."), zone, made("ul", { className: "rows", id: "documents_list" })];
+  };
+
+  // ---- files that are dropped: a browser tells no path, so they are copied
+  const coming = made("div", { id: "documents_coming" });
+  const copy = async (file) => {
+    const row = quiet(`Copying ${file.name}…`);
+    coming.append(row);
+    try {
+      const answer = await bring(file);
+      if (!answer.refused) return answer;
+      say(answer.refused);
+    } catch {
+      say(`${file.name} broke off, and nothing of it is kept: choose it again. A folder is added by its path.`);
+    } finally {
+      row.remove();
+    }
+    return null;
+  };
+  const takeFiles = async (files) => {
+    say("");
+    // One after the other: a disk is not faster for two.
+    for (const file of files) take(await copy(file));
+  };
+  const HINT = "A browser tells no path, so a dropped file is copied into Inglenook's own folder of received documents: a later change of yours is not seen there.";
+  const zone = made("div", { id: "documents_drop" }, coming, zoneOf({ words: "Drop files here, or ", text: "Choose files…", label: "Choose files to copy", hint: HINT, multiple: true, id: "document_file" }, takeFiles));
+
+  documents.add({ name: "places", title: "Places", parts, show: draw, draw, take: takeFiles });
+})();
