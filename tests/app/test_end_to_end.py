@@ -26,8 +26,8 @@ from app.commands.generate import CUT_NOTICE
 from app.owner import TOKEN_HEADER, own_or_find
 from app.paths import Paths
 from app.settings import Settings, save_settings
-from app.web.port import bind
 from tests.app_process import AppProcess
+from tests.ports import held_port
 
 pytestmark = pytest.mark.model
 
@@ -153,11 +153,10 @@ def end(process: subprocess.Popen[bytes], given: bytes | None = None) -> tuple[i
 def start_talking(home: Path) -> subprocess.Popen[bytes]:
     """An app that is ready, and answers."""
     # Whoever has the usual port would be named on standard error.
-    with bind(port=0) as free:
-        port = free.getsockname()[1]
-    process = start(home, "run", "--no-open", "--port", str(port), script=TALKING)
-    assert process.stdout is not None
-    assert process.stdout.readline().startswith(b"Inglenook is ready: http://127.0.0.1:")
+    with held_port() as port:
+        process = start(home, "run", "--no-open", "--port", str(port), script=TALKING)
+        assert process.stdout is not None
+        assert process.stdout.readline().startswith(b"Inglenook is ready: http://127.0.0.1:")
     return process
 
 

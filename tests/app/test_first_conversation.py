@@ -12,6 +12,7 @@ from playwright.async_api import Browser
 from app.paths import Paths
 from app.settings import Settings, save_settings
 from tests.app_process import AppProcess
+from tests.ports import held_port
 from tests.visitor import PATIENCE_S, Visitor, eventually
 
 pytestmark = [
@@ -180,19 +181,22 @@ async def test_two_conversations_stream_at_once_and_neither_sees_the_other(
 
 async def test_a_killed_app_loses_nothing(tmp_path: Path, browser: Browser) -> None:
     context = await browser.new_context()
-    with AppProcess(with_likeliest_answers(tmp_path)) as app:
-        tab = await Visitor.arrive(context, app.url)
-        await tab.send(LONG)
-        await writing(tab, 120)
-        # What is on the screen was stored at most half a second later.
-        await asyncio.sleep(1.0)
-        seen = (await tab.last_answer())[:60]
-        app.kill()
-    with AppProcess(tmp_path, "--port", str(app.address.port)) as app:
-        tab = await Visitor.arrive(context, app.url)
-        await tab.sees("Interrupted")
-        assert await tab.texts("user") == [LONG]
-        assert (await tab.last_answer()).startswith(seen[:40])
-        await is_answered(app, tab, "Thank you. What is the capital of France?")
-        assert len(app.command("chats", "list")["chats"]) == 1
+    home = with_likeliest_answers(tmp_path)
+    # The page remembers its conversation by its address.
+    with held_port() as port:
+        with AppProcess(home, "--port", str(port)) as app:
+            tab = await Visitor.arrive(context, app.url)
+            await tab.send(LONG)
+            await writing(tab, 120)
+            # What is on the screen was stored at most half a second later.
+            await asyncio.sleep(1.0)
+            seen = (await tab.last_answer())[:60]
+            app.kill()
+        with AppProcess(home, "--port", str(port)) as app:
+            tab = await Visitor.arrive(context, app.url)
+            await tab.sees("Interrupted")
+            assert await tab.texts("user") == [LONG]
+            assert (await tab.last_answer()).startswith(seen[:40])
+            await is_answered(app, tab, "Thank you. What is the capital of France?")
+            assert len(app.command("chats", "list")["chats"]) == 1
     await context.close()

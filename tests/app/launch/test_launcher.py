@@ -19,8 +19,8 @@ from app.launch.report import kept_crashes
 from app.owner import HomeLock, launcher_address
 from app.paths import Paths
 from app.version import VERSION
-from app.web.port import bind
 from tests.launched import ROOT, Launched
+from tests.ports import held_port
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="Windows has other signals")
 
@@ -376,25 +376,24 @@ def test_a_port_that_is_taken_is_one_sentence(home: Path, app: Launched) -> None
 def test_an_unwritable_home_is_shown_and_can_be_mended(home: Path) -> None:
     (home / "place").write_text("a file")
     environment = {"INGLENOOK_HOME": str(home / "place")}
-    with bind(port=0) as free:
-        port = free.getsockname()[1]
-    app = Launched(home, "--port", str(port), command=FAKE_APP, environment=environment)
-    app.port = port
-    try:
-        problem = app.wait_for(lambda: _problem(app), "a problem")
-        assert "cannot be made" in problem["sentence"]
-        assert problem["offers"] == ["restart", "report", "quit"]
-        (home / "place").unlink()
-        app.press("/_app/restart")
-        app.until_ready()
-        paths = Paths.from_environment(environment)
-        assert launcher_address(paths) is not None
-        assert not HomeLock.of_launcher(paths).try_acquire()
-        app.get("/ask?wish=quit")
-        code, said = app.end()
-        assert code == 0 and f"Try again or quit at {app.url}" in said
-    finally:
-        app.__exit__()
+    with held_port() as port:
+        app = Launched(home, "--port", str(port), command=FAKE_APP, environment=environment)
+        app.port = port
+        try:
+            problem = app.wait_for(lambda: _problem(app), "a problem")
+            assert "cannot be made" in problem["sentence"]
+            assert problem["offers"] == ["restart", "report", "quit"]
+            (home / "place").unlink()
+            app.press("/_app/restart")
+            app.until_ready()
+            paths = Paths.from_environment(environment)
+            assert launcher_address(paths) is not None
+            assert not HomeLock.of_launcher(paths).try_acquire()
+            app.get("/ask?wish=quit")
+            code, said = app.end()
+            assert code == 0 and f"Try again or quit at {app.url}" in said
+        finally:
+            app.__exit__()
 
 
 def _problem(app: Launched) -> dict[str, Any]:
