@@ -43,7 +43,7 @@ async def ask(services: Services, options: Options, console: Console) -> None:
     grounds = await fitted(services.answering, grounds, model, params.max_tokens)
     turn = Turn(Role.USER, options.text, lead=quoted(grounds.quotations, grounds.fence))
     prompt = await model.prompt([*turns_of(examples), turn], system, time.time())
-    guidance = await marks_only(model, grounds)
+    guidance = await marks_only(model, len(grounds.quotations))
     # Nobody's words: no KV of them is written to the disk.
     asked = request_options(is_reproducible=options.reproducible)
     with model.loaded.engine.submit(prompt, params, asked, guidance) as stream:
@@ -67,7 +67,7 @@ def _show(
             "citations": [_citation(each, written.content, grounds) for each in shown],
             "passages": [
                 {"n": number, **_passage(each), "text": each.text}
-                for number, each in enumerate(grounds.quotations, start=1)
+                for number, each in grounds.numbered
             ],
             "unfound": unfound,
             "documents": grounds.num_documents,
@@ -79,10 +79,9 @@ def _show(
         return
     console.write(f"{text}\n")
     for number in grounds.cited:
-        quote = grounds.quote_of(next(each for each in shown if each.number == number))
-        console.write(
-            f"\n[{number}] {_place(grounds.quotations[number - 1])}\n    {_line(quote)}\n"
-        )
+        named = next(each for each in shown if each.number == number)
+        quotation, quote = grounds.quotation_of(named), grounds.quote_of(named)
+        console.write(f"\n[{number}] {_place(quotation)}\n    {_line(quote)}\n")
     for span in grounds.unfound:
         sentence = _line(written.content[slice(*span)])
         console.note(f"This was not found in the passages: {sentence}")
