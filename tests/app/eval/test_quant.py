@@ -122,7 +122,8 @@ def test_a_signal_leaves_nothing_behind(tiny: Path, tmp_path: Path, name: str) -
         assert line, "it ended by itself"
     assert list(folder.iterdir())
     child.send_signal(getattr(signal, name))
-    assert child.wait(60) in (130, 143)
+    # On a busy machine a step of the model alone takes a while.
+    assert child.wait(300) in (130, 143)
     child.stderr.close()
     assert list(folder.iterdir()) == []
 
