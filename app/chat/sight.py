@@ -12,7 +12,8 @@ from app.chat.draft import Draft, message_size
 from app.chat.example import Example
 from app.chat.message import Conversation, Message, Role, unstored
 from app.chat.prompts import digest_of, left_out_before
-from app.chat.whole_reading import cost_of, held_reading
+from app.chat.whole_reading import Cost, cost_of, held_reading
+from app.documents.scope import Scope
 from app.history.conversations import Conversations
 from app.media.attachment import Attachment
 from app.settings import Settings
@@ -76,6 +77,16 @@ class Sight:
     doubt: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WholeSight:
+    """What reading a document whole takes; `kv_bytes` in memory, and once more on the disk."""
+
+    name: str
+    num_pages: int
+    cost: Cost
+    kv_bytes: int
+
+
 class Sights:
     """Looks; changes nothing. Owned by the event loop.
 
@@ -130,6 +141,30 @@ class Sights:
             num_typed=num_shown + await asyncio.to_thread(_size, tokenizer, typed),
             limit=prompt_limit(max_tokens, params.max_tokens),
             max_tokens=max_tokens,
+        )
+
+    async def whole(self, documents: Scope, conversation_id: str | None) -> WholeSight | None:
+        """What it would take to read all of the one document that is asked. None: it is not one,
+        or there is no model. Raises UsageError for a collection that is not there."""
+        model = self._model()
+        if model is None or self._answering is None or documents.is_whole:
+            return None
+        read = await self._answering().whole(documents)
+        if read is None:
+            return None
+        params = self._settings().sampling
+        if conversation_id is not None:
+            try:
+                found = await self._conversations.get(conversation_id)
+            except NotFound:
+                return None
+            params = with_changes(params, found.sampling)
+        cost = await cost_of(model, read, params.max_tokens)
+        return WholeSight(
+            name=read.whole.name,
+            num_pages=read.whole.num_pages,
+            cost=cost,
+            kv_bytes=cost.num_tokens * model.loaded.info.kv_bytes_per_token,
         )
 
     async def saw(self, answer_id: str) -> Sight:

@@ -76,7 +76,7 @@ async def cost_of(model: ChatModel, read: WholeText, max_answer_tokens: int) -> 
 
 def too_long(read: WholeText, cost: Cost) -> str:
     """Why it is searched instead."""
-    name = visible(read.parts[0].name)
+    name = visible(read.whole.name)
     remedy = (
         f" A context of {cost.larger:,} tokens would hold it: see Settings, Memory."
         if cost.larger

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from app.documents.quotation import MOST_PATHS
+from app.documents.quotation import MOST_PATHS, name_of
 from app.documents.record import Record
 
 LONGEST_FENCE = 64
@@ -19,6 +19,11 @@ class Whole:
     title: str
     num_pages: int
     fence: str
+
+    @property
+    def name(self) -> str:
+        """Of the file, without its folders."""
+        return name_of(self.paths)
 
     def as_json(self) -> dict[str, Any]:
         """What `from_json` takes."""

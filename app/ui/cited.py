@@ -8,7 +8,7 @@ from app.amounts import counted
 from app.chat.message import Message
 from app.documents.citation import Citation, Span, Verdict
 from app.documents.grounds import Grounds, marked
-from app.documents.quotation import Quotation, name_of
+from app.documents.quotation import Quotation
 from app.ui.documents import page_words
 from app.ui.fences import parts
 from app.ui.markdown import SPAN, show_answer
@@ -57,7 +57,7 @@ def looked_at(message: Message, grounds: Grounds) -> str:
     whole = grounds.whole
     if whole is not None:
         pages = counted(whole.num_pages, "page")
-        name = show_verbatim(_short(name_of(whole.paths)))
+        name = show_verbatim(_short(whole.name))
         read = f"Read from its beginning to its end: {name}, {pages}"
         if not grounds.quotations:
             return f'<p class="looked">{read}.</p>'

@@ -2,7 +2,7 @@
 // the collections that something is in.
 (() => {
   "use strict";
-  const { made, button, picker, documents } = inglenook;
+  const { find, boxIn, put, made, button, picker, documents } = inglenook;
   const { state, say, ask, take } = documents;
   const NEW = "\n";
 
@@ -31,6 +31,13 @@
     return button(`${word}…`, `${word} ${each.name}`, () => question(row, each.path, "/remove", `Yes, ${word.toLowerCase()}`));
   };
   const again = (each, row) => button("Read again…", `Read ${each.name} again`, () => question(row, each.path, "/again", "Yes, read again"));
+
+  // The next questions are asked of this alone.
+  const asking = (each) => button("Ask", `Ask questions of ${each.name}`, () => {
+    find("#documents").close();
+    put(boxIn("#asks_dropped"), JSON.stringify({ only: [each.path] }));
+    find("#composer textarea")?.focus();
+  });
 
   // ---- collections of a place or a file
   const collecting = (each) => {
@@ -65,6 +72,6 @@
   const collectionChoice = (value, act) => choice("Collection", [["in the whole library", ""], ...state().collections.map(({ name }) => [`in ${name}`, name])], value, act);
   const counts = (list) => list.map(({ words, num }) => `${num.toLocaleString("en")} ${words}`).join(", ");
 
-  const documentRows = { nameOf, whereOf, removal, again, collecting, choice, collectionChoice, counts };
+  const documentRows = { nameOf, whereOf, removal, again, asking, collecting, choice, collectionChoice, counts };
   window.inglenook = Object.freeze({ ...inglenook, documentRows: Object.freeze(documentRows) });
 })();
