@@ -96,6 +96,9 @@ async def test_a_folder_is_added_and_every_file_says_what_became_of_it(
     row = page.locator("#documents_list li")
     await row.get_by_role("button", name="Read papers again").click()
     await expect(row.get_by_role("alert")).to_contain_text("Read 4 files with 4 pages of papers")
+    # As when the reading of a file has come to its end meanwhile.
+    await page.evaluate("inglenook.documents.take({ progress: { is_reading: false } })")
+    await expect(row.get_by_role("alert")).to_contain_text("Read 4 files with 4 pages of papers")
     await row.get_by_role("button", name="Remove papers").click()
     await expect(row.get_by_role("alert")).to_contain_text("The files themselves stay")
     await row.get_by_role("button", name="Yes, remove").click()
