@@ -16,7 +16,7 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from app.api.keys import api_key
-from app.chat.belonging import program_owner
+from app.chat.belonging import document_source, program_owner
 from app.chat.chat_model import ChatModel, load_chat_model
 from app.chat.forms import Forms
 from app.chat.idle import IdleWork
@@ -157,11 +157,16 @@ class Services:
 
     @cached_property
     def sights(self) -> Sights:
-        return Sights(self.conversations, lambda: self.loaded_model, lambda: self.settings)
+        return Sights(
+            self.conversations,
+            lambda: self.loaded_model,
+            lambda: self.settings,
+            lambda: self.answering,
+        )
 
     @cached_property
     def prospects(self) -> Prospects:
-        return Prospects(self.conversations, lambda: self.loaded_model)
+        return Prospects(self.conversations, lambda: self.loaded_model, lambda: self.answering)
 
     @cached_property
     def presets(self) -> Presets:
@@ -237,7 +242,9 @@ class Services:
         """The user's own files, followed while the app runs."""
         from app.documents.opening import open_library
 
-        return open_library(self.paths, is_followed=self.model.keeps_kv)
+        library = open_library(self.paths, is_followed=self.model.keeps_kv)
+        library.on_gone = lambda sha256: self._forgetting.soon(document_source(sha256))
+        return library
 
     @cached_property
     def received(self) -> "Received":
@@ -325,7 +332,11 @@ class Services:
             await self.model.free_when_idle(monotonic())
 
     async def _living(self) -> list[str]:
-        return [*await self.conversations.ids(), *await self.programs.owners()]
+        living = [*await self.conversations.ids(), *await self.programs.owners()]
+        if self.paths.documents.exists():
+            read = await self.documents.ever_read_whole()
+            living += map(document_source, read)
+        return living
 
     def _forget_soon(self, conversation_id: str) -> None:
         self.prospects.forget(conversation_id)

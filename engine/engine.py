@@ -225,12 +225,12 @@ class Engine:
         self._seats.store.limit_disk(disk_bytes)
 
     def forget(self, owner: str, paths: Sequence[Sequence[int]] = ()) -> None:
-        """Remove the words of an owner from every tier, except those of these token paths and
-        what others go through, too. What is being computed for it leaves nothing behind."""
+        """Remove the words of an owner or a source from every tier, except those of these token
+        paths and what others go through, too. What is being computed for it leaves nothing."""
         for generation in self._generations.values():
             request = generation.request
             is_kept = any(_goes_along(request.token_ids, path) for path in paths)
-            if request.options.belonging.owner == owner and not is_kept:
+            if request.options.belonging.names(owner) and not is_kept:
                 request.is_forgotten = True
         self._seats.forget(owner, paths)
 

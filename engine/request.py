@@ -161,6 +161,14 @@ class Request:
         """The first picture or sound that is not computed to its end."""
         return next((span for span in self.spans if span.end > self.num_computed_tokens), None)
 
+    @property
+    def checkpoints(self) -> tuple[int, ...]:
+        """Where a state that cannot be cut back is worth storing: behind a source, for another
+        question about it, and before the last token of the prompt, for another answer."""
+        last = self.num_prompt_tokens - 1
+        num_source = self.options.belonging.num_source_tokens
+        return (num_source, last) if 0 < num_source < last else (last,)
+
     def reusable(self, num_held: int) -> int:
         """How many of so many tokens that are held somewhere it may go on from.
 

@@ -276,10 +276,9 @@ class Scheduler:
             share = min(share, span.start - start)
         if request.options.is_reproducible:
             return min(share, GRID_TOKENS - start % GRID_TOKENS)
-        last = request.num_prompt_tokens - 1
-        if not self._seats.can_cut and start < last < start + share:
-            # A state is stored before the last token of a prompt, for another answer to it.
-            return last - start
+        if not self._seats.can_cut:
+            ends = (place for place in request.checkpoints if start < place < start + share)
+            return min(ends, default=start + share) - start
         return share
 
 

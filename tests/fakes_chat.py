@@ -14,11 +14,12 @@ from app.chat.forms import Forms
 from app.chat.message import Conversation, Message, MessageState, Role
 from app.chat.prospect import Likely, Prospect, Step
 from app.chat.senses import TEXT_ALONE
-from app.chat.sight import Beginning, Sight
+from app.chat.sight import Beginning, Sight, WholeSight
 from app.documents.grounds import Grounds
 from app.documents.library import Library
 from app.documents.reading import Reader
 from app.documents.received import Received
+from app.documents.scope import Scope
 from app.history.conversations import Conversations
 from app.history.database import Database
 from app.launch.start_facts import StartFacts
@@ -190,7 +191,9 @@ class FakeJobs:
 
 
 class FakeSights:
-    """Nothing can be said of a model that is not there."""
+    """Nothing can be said of a model that is not there, unless a test says it."""
+
+    whole_sight: WholeSight | None = None
 
     async def fill(
         self,
@@ -200,6 +203,9 @@ class FakeSights:
         attachments: Sequence[Attachment] = (),
     ) -> None:
         return None
+
+    async def whole(self, documents: Scope, conversation_id: str | None) -> WholeSight | None:
+        return self.whole_sight
 
     async def saw(self, answer_id: str) -> Sight:
         raise UsageError("The model is not loaded yet: ask again in a moment.")

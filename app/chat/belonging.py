@@ -1,18 +1,20 @@
 """Whose words a request carries, and what may become of their KV: the one place that decides it.
 
 a conversation             its own; on the disk, too, unless it is temporary
+what it begins with        a document's, if it is read whole: for every conversation about it
 `user` of a /v1 request    the user's, under a name of ours; on the disk, too
 anything else              nobody's; gone when the room is needed, never on the disk
 """
 
 from hashlib import blake2b
 
-from engine.kv.segment import NOBODY, Belonging
+from engine.kv.segment import NOBODY, WITH, Belonging
 from engine.request import RequestOptions
 
 TEMPORARY = "tmp-"
 """The ids of a temporary conversation and of its messages begin with this."""
 PROGRAM = "v1:"
+DOCUMENT = "doc:"
 
 
 def is_temporary(some_id: str) -> bool:
@@ -22,7 +24,7 @@ def is_temporary(some_id: str) -> bool:
 
 def is_reserved(some_id: str) -> bool:
     """Whether an id from elsewhere would be taken for something that it is not."""
-    return some_id.startswith((TEMPORARY, PROGRAM))
+    return some_id.startswith((TEMPORARY, PROGRAM, DOCUMENT)) or WITH in some_id
 
 
 def program_owner(user: str) -> str:
@@ -36,6 +38,16 @@ def program_owner(user: str) -> str:
     return PROGRAM + digest.hexdigest()
 
 
+def document_source(sha256: str) -> str:
+    """The source that a document with these bytes is, with which several conversations begin."""
+    return DOCUMENT + sha256[:32]
+
+
+def belonging_of(owner: str) -> Belonging:
+    """Of the words of `owner`: a conversation's id, or what `program_owner` gave."""
+    return Belonging(owner=owner, is_durable=not is_temporary(owner)) if owner else NOBODY
+
+
 def request_options(
     owner: str = "",
     *,
@@ -44,13 +56,9 @@ def request_options(
     is_preparation: bool = False,
     num_logprobs: int | None = None,
 ) -> RequestOptions:
-    """How the engine treats a request with the words of `owner`: a conversation's id, or what
-    `program_owner` gave."""
-    belonging = NOBODY
-    if owner:
-        belonging = Belonging(owner=owner, is_durable=not is_temporary(owner))
+    """How the engine treats a request with the words of `owner`."""
     return RequestOptions(
-        belonging=belonging,
+        belonging=belonging_of(owner),
         is_background=is_background,
         is_preparation=is_preparation,
         is_reproducible=is_reproducible,

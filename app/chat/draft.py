@@ -36,7 +36,15 @@ class Draft:
     """What is shown with the text."""
     grounds: Grounds | None = None
     """What the answer is to stand on; its passages stand before what the user said last, and there
-    only, so that the turns before it are what they would be without them."""
+    only, so that the turns before it are what they would be without them. A document that is read
+    whole is part of the conversation's system prompt."""
+
+    @property
+    def question(self) -> str:
+        """What the user said last."""
+        if self.text is not None:
+            return self.text
+        return next((one.content for one in reversed(self.path) if one.role is Role.USER), "")
 
     def lead(self, summary: str) -> list[Turn]:
         """What stands before the first turn that is sent, beside the system prompt. The examples
@@ -73,7 +81,7 @@ class Draft:
         ]
         if self.text is not None:
             groups.append((NEWEST, num_new + MARKS_AROUND_MESSAGE))
-        if self.grounds is not None and groups:
+        if self.grounds is not None and self.grounds.whole is None and groups:
             last_id, size = groups[-1]
             groups[-1] = last_id, size + self.grounds.num_tokens
         num_fixed = sum(fixed) + MARKS_AROUND_MESSAGE * len(lead) + sum(sizes[:pinned])
@@ -139,7 +147,7 @@ class Draft:
     @property
     def _lead(self) -> str:
         grounds = self.grounds
-        if grounds is None or not grounds.is_found:
+        if grounds is None or not grounds.is_found or grounds.whole is not None:
             return ""
         has_marks = self.conversation.answer_form is None
         return quoted(grounds.quotations, grounds.fence, with_marks=has_marks)

@@ -11,7 +11,6 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from app.chat.belonging import request_options
 from app.chat.message import MessageState, Role
 from app.chat.thinking import ThinkingSplitter
 from app.chat.title import MAX_TOKENS, QUESTION, clean_title, first_words
@@ -19,7 +18,7 @@ from app.chat.turns import Turn
 from app.chat.writing import Writing
 from app.history.conversations import Conversations
 from engine.errors import InglenookError
-from engine.request import FinishReason
+from engine.request import FinishReason, RequestOptions
 from engine.sampling_params import SamplingParams
 
 logger = logging.getLogger(__name__)
@@ -93,16 +92,13 @@ class IdleWork:
         model = question.model
         path = (*_as_read_later(question.path), Turn.of(answer))
         prefix = await model.prefix(path, question.system_prompt, question.clock)
-        is_reproducible = question.options.is_reproducible
+        options = replace(question.options, is_preparation=True, num_logprobs=None)
         held = [*question.prompt, *answer.token_ids]
-        if not is_reproducible and _goes_on(held, prefix):
+        if not options.is_reproducible and _goes_on(held, prefix):
             return
         engine = model.loaded.engine
         if not prefix or len(prefix) >= engine.max_request_tokens:
             return
-        options = request_options(
-            answer.conversation_id, is_reproducible=is_reproducible, is_preparation=True
-        )
         with engine.submit(prefix, GREEDY, options) as stream:
             async for _ in stream:
                 pass
@@ -135,7 +131,7 @@ class IdleWork:
         splitter = ThinkingSplitter()
         texts: list[str] = []
         is_whole = False
-        options = request_options(answer.conversation_id, is_background=True)
+        options = RequestOptions(belonging=question.options.belonging, is_background=True)
         with engine.submit(prompt, GREEDY, options) as stream:
             async for output in stream:
                 texts.append(splitter.feed(output.text)[1])

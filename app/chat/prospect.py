@@ -7,24 +7,31 @@ the row, and any choice of controls -> the chain that the sampler uses -> probab
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from app.chat.belonging import request_options
+from app.chat.belonging import belonging_of
 from app.chat.chat_model import ChatModel
 from app.chat.draft import Draft
 from app.chat.example import Example
 from app.chat.message import Conversation, Message, Role, unstored
 from app.chat.prompts import digest_of, left_out_before
+from app.chat.whole_reading import Reading, reading_of
 from app.history.conversations import Conversations
 from engine.errors import EngineError, UsageError
+from engine.kv.segment import Belonging
+from engine.request import RequestOptions
 from engine.sampling.chain import Distribution, Place, explain
 from engine.sampling.checks import check_vocabulary
 from engine.sampling.state import SamplerState
 from engine.sampling.vocabulary import SamplingVocabulary
 from engine.sampling_params import SamplingParams
 from engine.tokenizer import Tokenizer
+
+if TYPE_CHECKING:
+    from app.documents.answering import Answering
 
 NUM_SHOWN = 20
 NUM_KEPT = 4
@@ -68,9 +75,15 @@ class Prospects:
     `model` gives the loaded model, or None as long as there is none.
     """
 
-    def __init__(self, conversations: Conversations, model: Callable[[], ChatModel | None]) -> None:
+    def __init__(
+        self,
+        conversations: Conversations,
+        model: Callable[[], ChatModel | None],
+        answering: "Callable[[], Answering] | None" = None,
+    ) -> None:
         self._conversations = conversations
         self._model = model
+        self._answering = answering
         self._rows: dict[tuple[str, str], asyncio.Task[NDArray[np.float32]]] = {}
         self._vocabulary: SamplingVocabulary | None = None
         self._of: ChatModel | None = None
@@ -95,9 +108,16 @@ class Prospects:
             path.pop()
         held = left_out_before(shown)
         draft = Draft(model, conversation, path, None if path else SAMPLE)
+        belonging = belonging_of(conversation.conversation_id)
+        documents = conversation.documents
+        if documents is not None and documents.as_whole and self._answering is not None:
+            reading = await reading_of(draft, documents, params.max_tokens, self._answering())
+            if isinstance(reading, Reading):
+                draft = replace(draft, conversation=reading.sent(conversation))
+                belonging = await reading.belonging(model, draft.conversation)
         prompt = await draft.token_ids(held.first_id, held.summary)
         vocabulary = self._vocabulary_of(model)
-        row = await self._row(model, conversation.conversation_id, prompt)
+        row = await self._row(model, belonging, prompt)
         # By chance it would be another picture each time.
         steady = replace(params, seed=params.seed or 0)
         distributions = await asyncio.to_thread(_explained, row, steady, vocabulary, prompt)
@@ -127,12 +147,12 @@ class Prospects:
         return unstored(system_prompt, examples), []
 
     async def _row(
-        self, model: ChatModel, conversation_id: str, prompt: list[int]
+        self, model: ChatModel, belonging: Belonging, prompt: list[int]
     ) -> NDArray[np.float32]:
-        key = conversation_id, digest_of(prompt)
+        key = belonging.owner, digest_of(prompt)
         task = self._rows.pop(key, None)
         if task is None or (task.done() and (task.cancelled() or task.exception())):
-            task = asyncio.create_task(_read(model, conversation_id, prompt))
+            task = asyncio.create_task(_read(model, belonging, prompt))
         self._rows[key] = task
         while len(self._rows) > NUM_KEPT:
             del self._rows[next(iter(self._rows))]
@@ -146,8 +166,8 @@ class Prospects:
         return self._vocabulary
 
 
-async def _read(model: ChatModel, conversation_id: str, prompt: list[int]) -> NDArray[np.float32]:
-    options = replace(request_options(conversation_id, is_background=True), shows_logits=True)
+async def _read(model: ChatModel, belonging: Belonging, prompt: list[int]) -> NDArray[np.float32]:
+    options = RequestOptions(belonging=belonging, is_background=True, shows_logits=True)
     logits = None
     with model.loaded.engine.submit(prompt, SamplingParams(), options) as stream:
         async for output in stream:

@@ -62,6 +62,6 @@ async def fitted(
     )
 
 
-async def marks_only(model: ChatModel, grounds: Grounds) -> Guidance | None:
-    """Lets an answer name these passages, and have no other brackets."""
-    return await model.guidance(cited_text(len(grounds.quotations)), is_text=True)
+async def marks_only(model: ChatModel, num_passages: int) -> Guidance | None:
+    """Lets an answer name so many passages, numbered from 1, and have no other brackets."""
+    return await model.guidance(cited_text(num_passages), is_text=True)

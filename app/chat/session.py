@@ -15,17 +15,15 @@ from dataclasses import replace
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from app.chat.belonging import request_options
 from app.chat.chat_model import ChatModel
-from app.chat.draft import Draft
 from app.chat.guided import MOST_TRIES, Checker
 from app.chat.likelihoods import NUM_ALTERNATIVES
-from app.chat.message import Conversation, Message, MessageState, Role, Seen
-from app.chat.prompts import Prompt, make_prompt
-from app.chat.quotations import grounds_of, marks_only
-from app.chat.senses import check_readable, unread_notice
+from app.chat.message import Message, MessageState, Role
+from app.chat.questions import Questions, begun_by
+from app.chat.quotations import marks_only
 from app.chat.summary import summarise
-from app.chat.writing import Begun, Question, Writing
+from app.chat.whole_reading import Readers
+from app.chat.writing import Writing
 from app.documents.grounds import Grounds, nothing_found
 from app.history.conversations import Conversations
 from app.media.attachment import Attachment
@@ -34,7 +32,7 @@ from engine.async_engine import OutputStream
 from engine.errors import HistoryError, InglenookError, NotFound, UsageError
 from engine.guided.answer import Guidance
 from engine.request import FinishReason, RequestOutput
-from engine.sampling_params import SamplingParams, with_changes
+from engine.sampling_params import SamplingParams
 
 if TYPE_CHECKING:
     from app.documents.answering import Answering
@@ -44,9 +42,7 @@ logger = logging.getLogger(__name__)
 SAVE_INTERVAL_S = 0.5
 RETRY_INTERVAL_S = 2.0
 NOT_SAVED = "This answer is not stored yet: "
-NO_MARKS_IN_A_FORM = (
-    "This answer has a form, so it does not say which statement stands in which passage."
-)
+WAITING = "Another conversation is reading the same document; it is read once for both…"
 UNCHECKED = "Whether the passages say what this answer says could not be checked."
 AGAIN = f"The answer did not have its form; asking again, {{number}} of {MOST_TRIES}…"
 
@@ -69,7 +65,8 @@ class ChatSession:
         self._conversations = conversations
         self._answering = answering
         self._model = model
-        self._settings = settings
+        self._questions = Questions(model, settings, answering)
+        self._readers = Readers()
 
     async def plan_reply(
         self, conversation_id: str, text: str, attachments: Sequence[Attachment] = ()
@@ -83,7 +80,7 @@ class ChatSession:
             raise UsageError("There is nothing to send: write a message first.")
         conversation = await self._conversations.get(conversation_id)
         path = await self._conversations.messages(conversation_id)
-        question = await self._question(conversation, path, path, text, attachments)
+        question = await self._questions.of(conversation, path, path, text, attachments)
         # Named, so that it stands where the prompt was made for even if another branch is shown.
         parent_id = path[-1].message_id if path else None
         turn = await self._conversations.begin_turn(
@@ -100,7 +97,7 @@ class ChatSession:
             path.pop()
         if not path:
             raise UsageError("There is nothing to answer again: write a message first.")
-        question = await self._question(conversation, path, shown)
+        question = await self._questions.of(conversation, path, shown)
         message = await self._conversations.begin_answer(
             conversation_id, path[-1].message_id, question.form, question.grounds
         )
@@ -116,13 +113,13 @@ class ChatSession:
         if answer.conversation_id != conversation_id:
             raise NotFound("This answer is in another conversation.")
         model = await self._model()
-        begun = _begun(answer, place, token_id, model.name)
+        begun = begun_by(answer, place, token_id, model.name)
         conversation = replace(
             await self._conversations.get(conversation_id),
             answer_form=answer.made_in.form if answer.made_in else None,
             documents=None,
         )
-        question = await self._question(conversation, asked, path, held=answer.grounds)
+        question = await self._questions.of(conversation, asked, path, held=answer.grounds)
         if len(begun.token_ids) >= question.params.max_tokens:
             raise UsageError(
                 f"This answer would begin with {len(begun.token_ids):,} tokens, and the longest"
@@ -177,7 +174,8 @@ class ChatSession:
     async def _cite(self, writing: Writing, grounds: Grounds) -> None:
         assert self._answering is not None
         try:
-            writing.cite(await self._answering().check(writing.settle(), grounds))
+            read = writing.question.read
+            writing.cite(await self._answering().check(writing.settle(), grounds, read))
         except HistoryError as error:
             logger.warning("an answer was not checked: %s", error)
             writing.warn(f"{UNCHECKED} {error}")
@@ -187,7 +185,11 @@ class ChatSession:
         it stands on passages of files."""
         form, grounds = writing.question.form, writing.question.grounds
         if form is None:
-            return None if grounds is None else await marks_only(writing.question.model, grounds)
+            if grounds is None:
+                return None
+            read = writing.question.read
+            given = grounds.quotations if read is None else read.parts
+            return await marks_only(writing.question.model, len(given))
         writing.tell("Preparing the form of the answer…")
         guidance = await writing.question.model.guidance(form.grammar)
         writing.tell("")
@@ -202,13 +204,16 @@ class ChatSession:
         begun = writing.question.begun
         beginning = begun.token_ids if begun else ()
         prompt = writing.question.prompt
-        with self._submit(writing, prompt, params, guidance, beginning) as stream:
-            async for last in stream:
-                writing.add(last)
-                is_due = last.finish_reason is None and monotonic() - saved >= SAVE_INTERVAL_S
-                if last.text and is_due:
-                    await self._save_partial(writing)
-                    saved = monotonic()
+        belonging = writing.question.options.belonging
+        async with self._readers.alone(belonging, lambda: _waits(writing)) as note_read:
+            with self._submit(writing, prompt, params, guidance, beginning) as stream:
+                async for last in stream:
+                    writing.add(last)
+                    note_read(len(prompt) if last.token_ids else last.num_prompt_tokens_read)
+                    is_due = last.finish_reason is None and monotonic() - saved >= SAVE_INTERVAL_S
+                    if last.text and is_due:
+                        await self._save_partial(writing)
+                        saved = monotonic()
         assert last is not None
         return last
 
@@ -289,68 +294,8 @@ class ChatSession:
             # Also when an earlier try that was cut short has stored it after all.
             logger.warning("an answer was not stored at the end: %s", error)
 
-    async def _question(
-        self,
-        conversation: Conversation,
-        path: Sequence[Message],
-        shown: Sequence[Message],
-        text: str | None = None,
-        attachments: Sequence[Attachment] = (),
-        held: Grounds | None = None,
-    ) -> Question:
-        """`held` is what it is to stand on in any case. Raises what stands in the way of an answer,
-        before anything is stored."""
-        settings = self._settings()
-        params = with_changes(settings.sampling, conversation.sampling)
-        model = await self._model()
-        info = model.loaded.info
-        check_readable(info, [each.kind for each in attachments])
-        draft = Draft(model, conversation, path, text, tuple(each.media for each in attachments))
-        grounds = None if held is None else held.unchecked()
-        if held is None and conversation.documents is not None and self._answering is not None:
-            grounds = await grounds_of(draft, shown, params.max_tokens, self._answering())
-        if grounds is not None and not grounds.is_found:
-            # No model is asked, so there is nothing to send and no form to keep to.
-            conversation, made = replace(conversation, answer_form=None), Prompt((), [], Seen())
-        else:
-            made = await make_prompt(replace(draft, grounds=grounds), shown, params.max_tokens)
-        notices = [unread_notice(info, [each for turn in made.turns for each in turn.media])]
-        if grounds is not None and conversation.answer_form is not None:
-            notices.append(NO_MARKS_IN_A_FORM)
-        return Question(
-            model=model,
-            made=made,
-            notice=" ".join(filter(None, notices)),
-            params=params,
-            options=request_options(
-                conversation.conversation_id,
-                is_reproducible=settings.reproducible,
-                num_logprobs=NUM_ALTERNATIVES if settings.show_likelihoods else None,
-            ),
-            system_prompt=conversation.system_prompt,
-            clock=conversation.created_at,
-            examples=conversation.examples,
-            form=conversation.answer_form,
-            grounds=grounds,
-        )
 
-
-def _begun(answer: Message, place: int, token_id: int, model_name: str) -> Begun:
-    """The beginning of `answer`, with this token at its `place`. Raises UsageError."""
-    if answer.likelihoods is None:
-        raise UsageError(
-            "Of this answer it is not known what else could have come: switch on in the settings"
-            " that it is shown how sure the model was, and let it answer again."
-        )
-    if answer.model != model_name:
-        raise UsageError(
-            f"This answer was written by {answer.model}, and {model_name} is loaded, which has"
-            " other tokens: load that model to go on from one of them."
-        )
-    tokens = answer.likelihoods.tokens()
-    others = tokens[place].alternatives if 0 <= place < len(tokens) else ()
-    chosen = next((each for each in others if each.token_id == token_id and each.text), None)
-    if chosen is None or token_id == answer.token_ids[place]:
-        raise UsageError("This is no other way to go on from there: choose an alternative.")
-    instead = replace(tokens[place], text=chosen.text, logprob=chosen.logprob)
-    return Begun((*answer.token_ids[:place], token_id), (*tokens[:place], instead))
+def _waits(writing: Writing) -> bool:
+    """For a document that another conversation is reading: it is read once for both."""
+    writing.tell("" if writing.is_stopped else WAITING)
+    return not writing.is_stopped

@@ -2,7 +2,9 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from app.chat.chat_model import ChatModel
 from app.chat.context import FULL, prompt_limit
@@ -10,12 +12,17 @@ from app.chat.draft import Draft, message_size
 from app.chat.example import Example
 from app.chat.message import Conversation, Message, Role, unstored
 from app.chat.prompts import digest_of, left_out_before
+from app.chat.whole_reading import Cost, cost_of, held_reading
+from app.documents.scope import Scope
 from app.history.conversations import Conversations
 from app.media.attachment import Attachment
 from app.settings import Settings
 from engine.errors import NotFound, UsageError
 from engine.sampling_params import with_changes
 from engine.tokenizer import Tokenizer
+
+if TYPE_CHECKING:
+    from app.documents.answering import Answering
 
 LONGEST_COUNTED = 50_000
 """Characters of a text that is being written; a longer one is measured by its beginning."""
@@ -70,6 +77,16 @@ class Sight:
     doubt: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WholeSight:
+    """What reading a document whole takes; `kv_bytes` in memory, and once more on the disk."""
+
+    name: str
+    num_pages: int
+    cost: Cost
+    kv_bytes: int
+
+
 class Sights:
     """Looks; changes nothing. Owned by the event loop.
 
@@ -81,10 +98,12 @@ class Sights:
         conversations: Conversations,
         model: Callable[[], ChatModel | None],
         settings: Callable[[], Settings],
+        answering: "Callable[[], Answering] | None" = None,
     ) -> None:
         self._conversations = conversations
         self._model = model
         self._settings = settings
+        self._answering = answering
 
     async def fill(
         self,
@@ -110,10 +129,10 @@ class Sights:
         else:
             try:
                 conversation = await self._conversations.get(conversation_id)
-                num_used = await self._num_used(model, conversation_id)
+                params = with_changes(params, conversation.sampling)
+                num_used = await self._num_used(model, conversation, params.max_tokens)
             except NotFound:
                 return None
-            params = with_changes(params, conversation.sampling)
         max_tokens = model.loaded.engine.max_request_tokens
         media = [each.media for each in attachments]
         num_shown = await asyncio.to_thread(model.num_media_tokens, media)
@@ -122,6 +141,30 @@ class Sights:
             num_typed=num_shown + await asyncio.to_thread(_size, tokenizer, typed),
             limit=prompt_limit(max_tokens, params.max_tokens),
             max_tokens=max_tokens,
+        )
+
+    async def whole(self, documents: Scope, conversation_id: str | None) -> WholeSight | None:
+        """What it would take to read all of the one document that is asked. None: it is not one,
+        or there is no model. Raises UsageError for a collection that is not there."""
+        model = self._model()
+        if model is None or self._answering is None or documents.is_whole:
+            return None
+        read = await self._answering().whole(documents)
+        if read is None:
+            return None
+        params = self._settings().sampling
+        if conversation_id is not None:
+            try:
+                found = await self._conversations.get(conversation_id)
+            except NotFound:
+                return None
+            params = with_changes(params, found.sampling)
+        cost = await cost_of(model, read, params.max_tokens)
+        return WholeSight(
+            name=read.whole.name,
+            num_pages=read.whole.num_pages,
+            cost=cost,
+            kv_bytes=cost.num_tokens * model.loaded.info.kv_bytes_per_token,
         )
 
     async def saw(self, answer_id: str) -> Sight:
@@ -142,6 +185,11 @@ class Sights:
             await self._conversations.get(answer.conversation_id),
             answer_form=answer.made_in.form if answer.made_in else None,
         )
+        if answer.grounds is not None and answer.grounds.whole is not None and self._answering:
+            # Where the file has gone the prompt is another one, which is said.
+            with suppress(UsageError):
+                reading = await held_reading(answer.grounds, self._answering())
+                conversation = reading.sent(conversation)
         seen = answer.seen
         # The summary may stand with an earlier answer.
         known = left_out_before(path) if seen.digest else seen
@@ -155,17 +203,40 @@ class Sights:
             doubt=_doubt(answer, model.name, digest_of(token_ids)),
         )
 
-    async def _num_used(self, model: ChatModel, conversation_id: str) -> int:
+    async def _num_used(
+        self, model: ChatModel, conversation: Conversation, max_answer_tokens: int
+    ) -> int:
         """From the newest answer, which knows; otherwise everything is counted."""
+        conversation_id = conversation.conversation_id
+        wants_whole = conversation.documents is not None and conversation.documents.as_whole
         for message in reversed(await self._conversations.messages(conversation_id, limit=2)):
             if message.seen.num_tokens and message.model == model.name:
                 size = await asyncio.to_thread(message_size, model, message)
+                num_used = message.seen.num_tokens + size
+                if message.grounds is None:
+                    break
+                if message.grounds.whole is not None and wants_whole:
+                    return num_used
                 # The passages of files do not stand before the next message any more.
-                quoted = message.grounds.num_tokens if message.grounds is not None else 0
-                return message.seen.num_tokens - quoted + size
-        conversation = await self._conversations.get(conversation_id)
-        path = await self._conversations.messages(conversation_id)
-        return await _counted(model, conversation, path)
+                num_used -= message.grounds.num_tokens
+                break
+        else:
+            path = await self._conversations.messages(conversation_id)
+            num_used = await _counted(model, conversation, path)
+        return num_used + await self._num_whole(model, conversation, max_answer_tokens)
+
+    async def _num_whole(
+        self, model: ChatModel, conversation: Conversation, max_answer_tokens: int
+    ) -> int:
+        """The tokens of the document that the next message has before it."""
+        documents = conversation.documents
+        if documents is None or not documents.as_whole or self._answering is None:
+            return 0
+        read = await self._answering().whole(documents)
+        if read is None:
+            return 0
+        cost = await cost_of(model, read, max_answer_tokens)
+        return cost.num_tokens if cost.fits else 0
 
 
 async def _counted(model: ChatModel, conversation: Conversation, path: Sequence[Message]) -> int:
@@ -188,7 +259,7 @@ def _doubt(answer: Message, model_name: str, digest: str) -> str:
         )
     return (
         "The exact prompt can no longer be built, because the system prompt, the examples, the"
-        f" model's file or its chat template has changed since; {today}."
+        f" model's file, its chat template or the file asked about has changed since; {today}."
     )
 
 

@@ -12,6 +12,7 @@ from app.chat.message import Message, MessageState
 from app.chat.prompts import Prompt
 from app.chat.turns import Turn
 from app.documents.grounds import Grounds
+from app.documents.whole_text import WholeText
 from engine.async_engine import OutputStream
 from engine.logprobs import TokenChoice
 from engine.metrics import Timings
@@ -60,6 +61,8 @@ class Question:
     """What the user should know of what the model reads, or empty."""
     grounds: Grounds | None = None
     """What the answer is to stand on."""
+    read: WholeText | None = None
+    """The document that stands whole before all that is said, in the system prompt."""
 
     @property
     def is_asked(self) -> bool:

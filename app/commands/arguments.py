@@ -157,6 +157,11 @@ def add_docs(parser: argparse.ArgumentParser) -> None:
     ask.add_argument("text", metavar="QUESTION", help="what to answer; - reads standard input")
     ask.add_argument("files", nargs="*", metavar="PATH", help="only from what lies here")
     ask.add_argument("--collection", metavar="NAME", help="only from this collection")
+    ask.add_argument(
+        "--whole",
+        action="store_true",
+        help="read the one file that is asked from its beginning to its end, if it fits",
+    )
     ask.add_argument("--model", metavar="M", help="a GGUF file or a name of `models list`")
     add_json(ask)
     add_sampling(ask)

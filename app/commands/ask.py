@@ -1,14 +1,16 @@
 """`inglenook docs ask`: one answer from the files of the library, stored nowhere."""
 
 import time
+from dataclasses import dataclass, replace
 from typing import Any
 
-from app.chat.belonging import request_options
+from app.amounts import bytes_in_words
+from app.chat.belonging import document_source, request_options
 from app.chat.chat_model import ChatModel
-from app.chat.draft import turns_of
-from app.chat.message import Role
+from app.chat.draft import Draft
+from app.chat.message import unstored
 from app.chat.quotations import fitted, marks_only
-from app.chat.turns import Turn
+from app.chat.whole_reading import reading_of
 from app.chat.written import Written, read_whole
 from app.commands.console import Console, write_json
 from app.commands.generate import notices_of
@@ -18,38 +20,90 @@ from app.documents.citation import Citation
 from app.documents.document import page_in_words
 from app.documents.grounds import Grounds, nothing_found, with_marks
 from app.documents.quotation import Quotation
-from app.documents.quoting import quoted
 from app.documents.scope import Scope
+from app.documents.whole_text import WholeText
 from app.services import Services
 from app.visible import visible
+from engine.kv.segment import Belonging
 from engine.metrics import Timings
+from engine.sampling_params import SamplingParams
 
 LONGEST_QUOTE = 300
 """Characters of a quote that is shown to a person."""
 
 
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Ready for the engine; `read` is the document that stands whole in the prompt."""
+
+    model: ChatModel
+    draft: Draft
+    params: SamplingParams
+    grounds: Grounds
+    read: WholeText | None = None
+
+    @property
+    def num_passages(self) -> int:
+        return len(self.grounds.quotations if self.read is None else self.read.parts)
+
+
 async def ask(services: Services, options: Options, console: Console) -> None:
     """The answer with its numbered passages; or that nothing was found, without a model."""
-    scope = Scope((options.collection,) if options.collection else (), options.files)
-    # Before a model is loaded, which is not needed where nothing is found.
-    grounds = await services.answering.look(options.text, scope)
-    if not grounds.is_found:
-        _show_nothing(grounds, options, console)
-        return
+    scope = Scope((options.collection,) if options.collection else (), options.files, options.whole)
+    asked = await _whole(services, scope, options, console) if options.whole else None
+    if asked is None:
+        # Before a model is loaded, which is not needed where nothing is found.
+        grounds = await services.answering.look(options.text, scope)
+        if not grounds.is_found:
+            _show_nothing(grounds, options, console)
+            return
+        model, params, draft = await _draft(services, options)
+        grounds = await fitted(services.answering, grounds, model, params.max_tokens)
+        asked = Asked(model, replace(draft, grounds=grounds), params, grounds)
+    model = asked.model
+    prompt = await asked.draft.token_ids()
+    guidance = await marks_only(model, asked.num_passages)
+    # Nobody's words: no KV of them is written to the disk.
+    nobody = request_options(is_reproducible=options.reproducible)
+    with model.loaded.engine.submit(prompt, asked.params, nobody, guidance) as stream:
+        written = await read_whole(stream, model.splitter())
+    grounds = await services.answering.check(written.content, asked.grounds, asked.read)
+    _show(model, written, grounds, options, console)
+
+
+async def _draft(services: Services, options: Options) -> tuple[ChatModel, SamplingParams, Draft]:
     model = await services.chat_model()
     preset = await preset_of(services, options.preset)
     params = options.params(services.settings.sampling, preset)
     system, examples = standing_of(services.settings, options, preset)
-    grounds = await fitted(services.answering, grounds, model, params.max_tokens)
-    turn = Turn(Role.USER, options.text, lead=quoted(grounds.quotations, grounds.fence))
-    prompt = await model.prompt([*turns_of(examples), turn], system, time.time())
-    guidance = await marks_only(model, grounds)
-    # Nobody's words: no KV of them is written to the disk.
-    asked = request_options(is_reproducible=options.reproducible)
-    with model.loaded.engine.submit(prompt, params, asked, guidance) as stream:
-        written = await read_whole(stream, model.splitter())
-    grounds = await services.answering.check(written.content, grounds)
-    _show(model, written, grounds, options, console)
+    conversation = replace(unstored(system, examples), created_at=time.time())
+    return model, params, Draft(model, conversation, (), options.text)
+
+
+async def _whole(
+    services: Services, scope: Scope, options: Options, console: Console
+) -> Asked | None:
+    """The document is read, and stays for the next question. None: it is searched, and that is
+    said."""
+    model, params, draft = await _draft(services, options)
+    reading = await reading_of(draft, scope, params.max_tokens, services.answering)
+    if isinstance(reading, str):
+        console.note(reading)
+        return None
+    sent = reading.sent(draft.conversation)
+    size = bytes_in_words(reading.grounds.num_tokens * model.loaded.info.kv_bytes_per_token)
+    console.note(
+        f"{visible(reading.read.whole.name)} is read whole: {reading.grounds.num_tokens:,} tokens,"
+        f" {size} of memory."
+    )
+    draft = replace(draft, conversation=sent)
+    prefix = (await draft.token_ids())[: (await reading.belonging(model, sent)).num_source_tokens]
+    source = Belonging(owner=document_source(reading.read.whole.sha256), is_durable=True)
+    kept = request_options(is_reproducible=options.reproducible, is_preparation=True)
+    with model.loaded.engine.submit(prefix, params, replace(kept, belonging=source)) as stream:
+        async for _ in stream:
+            pass
+    return Asked(model, draft, params, reading.grounds, reading.read)
 
 
 def _show(
@@ -67,10 +121,11 @@ def _show(
             "citations": [_citation(each, written.content, grounds) for each in shown],
             "passages": [
                 {"n": number, **_passage(each), "text": each.text}
-                for number, each in enumerate(grounds.quotations, start=1)
+                for number, each in grounds.numbered
             ],
             "unfound": unfound,
             "documents": grounds.num_documents,
+            "whole": grounds.whole is not None,
             "model": model.name,
             "usage": written.timings.usage(),
             "timings": written.timings.as_json(),
@@ -79,10 +134,9 @@ def _show(
         return
     console.write(f"{text}\n")
     for number in grounds.cited:
-        quote = grounds.quote_of(next(each for each in shown if each.number == number))
-        console.write(
-            f"\n[{number}] {_place(grounds.quotations[number - 1])}\n    {_line(quote)}\n"
-        )
+        named = next(each for each in shown if each.number == number)
+        quotation, quote = grounds.quotation_of(named), grounds.quote_of(named)
+        console.write(f"\n[{number}] {_place(quotation)}\n    {_line(quote)}\n")
     for span in grounds.unfound:
         sentence = _line(written.content[slice(*span)])
         console.note(f"This was not found in the passages: {sentence}")

@@ -96,7 +96,8 @@ async def show_chat(services: Services, options: Options, console: Console) -> N
         console.write(f"{text}\n")
         if grounds is not None:
             for number in grounds.cited:
-                quotation = grounds.quotations[number - 1]
+                quotation = grounds.quotation(number)
+                assert quotation is not None
                 place = visible(f"{quotation.name}, page {quotation.page}")
                 console.write(f"[{number}: {place}]\n")
         if message.notice:

@@ -24,6 +24,7 @@ class Options:
     file: str = ""
     files: tuple[str, ...] = ()
     collection: str = ""
+    whole: bool = False
     password: str = field(default="", repr=False)
     """Of files that need one; it travels to who reads them, and is kept nowhere."""
     model: str = ""

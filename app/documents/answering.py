@@ -12,9 +12,10 @@ from app.documents.follow_up import leans, together
 from app.documents.grounds import Grounds, still_read
 from app.documents.library import Library, Looked
 from app.documents.quotation import Quotation
-from app.documents.quoting import MOST_TOKENS, CountTokens, draw_fence, fitting, quoted
+from app.documents.quoting import MOST_TOKENS, CountTokens, fence_for, fitting, quoted
 from app.documents.scope import Scope
 from app.documents.search import Hit
+from app.documents.whole_text import WholeText
 from engine.errors import UsageError
 
 NUM_NEAREST = 3
@@ -69,14 +70,25 @@ class Answering:
         most = min(most_tokens, MOST_TOKENS)
         return await asyncio.to_thread(_fit, grounds, num_tokens, most)
 
-    async def check(self, content: str, grounds: Grounds) -> Grounds:
-        """With the citations of an answer that was made from these."""
-        checked = await self._library().check(content, grounds.searched, grounds.quotations)
-        return replace(grounds, citations=checked.citations, unfound=checked.unfound)
+    async def whole(self, scope: Scope) -> WholeText | None:
+        """The one document that is asked, all of it. None: it is not one. Raises UsageError for a
+        collection that is not there."""
+        return await self._library().whole(scope)
+
+    async def whole_with(self, sha256: str) -> WholeText | None:
+        """The document with these bytes. None: it has gone, or changed."""
+        return await self._library().whole_with(sha256)
+
+    async def check(self, content: str, grounds: Grounds, read: WholeText | None = None) -> Grounds:
+        """With the citations of an answer that was made from these, or from what was `read`."""
+        given = grounds.quotations if read is None else read.parts
+        checked = await self._library().check(content, grounds.searched, given)
+        found = replace(grounds, citations=checked.citations, unfound=checked.unfound)
+        return found if read is None else found.with_parts(read.parts)
 
 
 def _fit(grounds: Grounds, num_tokens: CountTokens, most: int) -> Grounds:
-    fence = draw_fence(grounds.quotations)
+    fence = fence_for(grounds.quotations)
     chosen = fitting(grounds.quotations, fence, num_tokens, most)
     if not chosen:
         raise UsageError(NO_ROOM)

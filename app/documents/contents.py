@@ -104,8 +104,10 @@ def forget_unused(tables: Tables, document_ids: Iterable[int | None]) -> None:
 
 
 def _forget_contents(tables: Tables, document_id: int) -> None:
-    rows, texts = _stored(tables, document_id)
+    rows, texts = stored_passages(tables, document_id)
     _index(tables, rows, texts, is_removed=True)
+    # What was made of it goes, too; see `Library` for what a model has kept of it.
+    tables.execute("delete from whole where document_id = ?", [document_id])
     tables.execute("delete from passage where document_id = ?", [document_id])
     tables.execute("delete from page where document_id = ?", [document_id])
     note(tables, HAS_DELETED, 1)
@@ -118,7 +120,7 @@ def make_index_if_old(tables: Tables) -> None:
         return
     tables.execute("insert into passage_fts(passage_fts) values ('delete-all')")
     for (document_id,) in tables.execute("select id from document").fetchall():
-        _index(tables, *_stored(tables, document_id))
+        _index(tables, *stored_passages(tables, document_id))
     note(tables, INDEX_VERSION, FOLD_VERSION)
 
 
@@ -142,7 +144,8 @@ def noted(tables: Tables, name: str) -> int | None:
     return None if found is None else int(found[0])
 
 
-def _stored(tables: Tables, document_id: int) -> tuple[list[Row], dict[int, str]]:
+def stored_passages(tables: Tables, document_id: int) -> tuple[list[Row], dict[int, str]]:
+    """In their order, with the texts of the pages by their numbers."""
     rows = [
         Row(
             passage_id,

@@ -1,7 +1,7 @@
 """What an answer stands on: the passages that were found for its question, and its citations."""
 
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
@@ -11,6 +11,7 @@ from app.documents.citation import Citation, Span, span_from_json
 from app.documents.quotation import Quotation
 from app.documents.record import Record
 from app.documents.scope import WHOLE_LIBRARY, Scope
+from app.documents.whole import Whole
 
 MOST_QUOTATIONS = 100
 
@@ -24,6 +25,9 @@ class Grounds:
     `fence`; they took `num_tokens` of its prompt. Otherwise they are the nearest there is, and no
     model was asked. `citations` stand in the order of the text; `unfound` are sentences that
     state what stands in none of the quotations.
+
+    `whole`: the model was given all of one document, in numbered parts, before everything else.
+    Then `quotations` are only those of the parts that the answer names, and `numbers` are theirs.
     """
 
     scope: Scope = WHOLE_LIBRARY
@@ -36,9 +40,22 @@ class Grounds:
     num_tokens: int = 0
     citations: tuple[Citation, ...] = ()
     unfound: tuple[Span, ...] = ()
+    whole: Whole | None = None
+    numbers: tuple[int, ...] = ()
+
+    @property
+    def numbered(self) -> Iterator[tuple[int, Quotation]]:
+        """Each quotation after its number."""
+        numbers = self.numbers if self.whole else range(1, len(self.quotations) + 1)
+        return zip(numbers, self.quotations, strict=True)
+
+    def quotation(self, number: int) -> Quotation | None:
+        return next((each for known, each in self.numbered if known == number), None)
 
     def quotation_of(self, citation: Citation) -> Quotation:
-        return self.quotations[citation.number - 1]
+        found = self.quotation(citation.number)
+        assert found is not None, "a citation that is shown names a quotation"
+        return found
 
     def quote_of(self, citation: Citation) -> str:
         """The words that bear the sentence out."""
@@ -51,7 +68,15 @@ class Grounds:
 
     def unchecked(self) -> "Grounds":
         """Without what is known of the answer: as they were before it."""
-        return replace(self, citations=(), unfound=())
+        named = self.quotations if self.whole is None else ()
+        return replace(self, quotations=named, numbers=(), citations=(), unfound=())
+
+    def with_parts(self, parts: Sequence[Quotation]) -> "Grounds":
+        """With those of a whole document's parts that the citations name."""
+        numbers = tuple(sorted(self.cited))[:MOST_QUOTATIONS]
+        shown = [each for each in self.citations if not each.is_shown or each.number in numbers]
+        named = tuple(parts[number - 1] for number in numbers)
+        return replace(self, quotations=named, numbers=numbers, citations=tuple(shown))
 
     def check_fits(self, content: str) -> None:
         """Raises ValueError where this cannot be said of an answer with this text."""
@@ -75,7 +100,13 @@ class Grounds:
             "num_tokens": self.num_tokens,
             "citations": [each.as_json() for each in self.citations],
             "unfound": [list(each) for each in self.unfound],
+            **self._whole_as_json(),
         }
+
+    def _whole_as_json(self) -> dict[str, Any]:
+        if self.whole is None:
+            return {}
+        return {"whole": self.whole.as_json(), "numbers": list(self.numbers)}
 
     @classmethod
     def from_json(cls, found: object) -> "Grounds":
@@ -85,7 +116,13 @@ class Grounds:
         citations = tuple(map(Citation.from_json, record.list("citations")))
         if len(quotations) > MOST_QUOTATIONS:
             raise ValueError(f"an answer stands on {len(quotations):,} quotations")
-        if not all(1 <= each.number <= len(quotations) for each in citations if each.is_shown):
+        whole, numbers = None, tuple(range(1, len(quotations) + 1))
+        if record.found.get("whole") is not None:
+            whole = Whole.from_json(record.found["whole"])
+            numbers = tuple(record.list("numbers"))
+            if len(numbers) != len(quotations) or not all(type(each) is int for each in numbers):
+                raise ValueError("each quotation of an answer has its number")
+        if not all(each.number in numbers for each in citations if each.is_shown):
             raise ValueError("a citation names a quotation that is not there")
         is_found = record.found.get("is_found")
         if not isinstance(is_found, bool):
@@ -101,6 +138,8 @@ class Grounds:
             num_tokens=record.number("num_tokens", 0),
             citations=citations,
             unfound=tuple(map(span_from_json, record.list("unfound"))),
+            whole=whole,
+            numbers=numbers if whole else (),
         )
 
 

@@ -9,6 +9,7 @@ Which places were added and what collections they are in stands nowhere else.
 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -37,6 +38,15 @@ from app.documents.rows import (
 from app.documents.scan import is_under
 from app.documents.scope import Scope
 from app.documents.search import Found, Search
+from app.documents.whole_text import (
+    WholeText,
+    document_with,
+    ever_read_whole,
+    mark_whole,
+    only_document,
+    tell_of_gone,
+    whole_text,
+)
 from app.history.database import Database
 from app.visible import visible
 from engine.errors import UsageError
@@ -87,13 +97,24 @@ class Library:
         self._pictures = Pictures(drawer)
         self._following: asyncio.Task[None] | None = None
         self._watch: Watch | None = None
+        self.on_gone: Callable[[str], None] = lambda sha256: None
+        """Hears in the event loop of each document that had been read whole and has now gone from
+        the library, by its SHA-256."""
 
     async def prepare(self) -> None:
         """Take what an older version has left to what this one wants, and go on with what waits."""
 
+        loop = asyncio.get_running_loop()
+
+        def gone(sha256: str) -> None:
+            # Asked by a transaction that may yet fail: then it is only read once more.
+            with suppress(RuntimeError):
+                loop.call_soon_threadsafe(self.on_gone, sha256)
+
         def renew(tables: Tables) -> None:
             make_index_if_old(tables)
             wait_for_newer_reader(tables, READER_VERSION)
+            tell_of_gone(tables, gone)
 
         await self._store.run(renew)
         self._intake.wake()
@@ -249,6 +270,36 @@ class Library:
             )
 
         return await self.ask(ask)
+
+    async def whole(self, scope: Scope) -> WholeText | None:
+        """The one document with text that is there to be asked, all of it. None: there is none, or
+        there are more. Raises UsageError for a collection that is not there."""
+
+        def ask(tables: Tables) -> tuple[int | None, WholeText | None]:
+            condition, values = files_in(tables, scope.collections, scope.paths)
+            document_id = only_document(tables, condition, values)
+            if document_id is None:
+                return None, None
+            return document_id, whole_text(tables, document_id, condition, values)
+
+        document_id, found = await self.ask(ask)
+        if document_id is None or found is not None:
+            return found
+        await self._store.run(lambda tables: mark_whole(tables, document_id))
+        return (await self.ask(ask))[1]
+
+    async def whole_with(self, sha256: str) -> WholeText | None:
+        """The document with these bytes, all of it. None: it has gone, or changed."""
+
+        def ask(tables: Tables) -> WholeText | None:
+            document_id = document_with(tables, sha256)
+            return None if document_id is None else whole_text(tables, document_id)
+
+        return await self.ask(ask)
+
+    async def ever_read_whole(self) -> list[str]:
+        """By their SHA-256, the documents that a model may have kept something of."""
+        return await self.ask(ever_read_whole)
 
     async def check(self, content: str, question: str, quotations: Sequence[Quotation]) -> Checked:
         """Which passages bear an answer out; what of it none does."""

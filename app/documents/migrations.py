@@ -83,5 +83,17 @@ def m001_library(db: Tables) -> None:
     )
 
 
-STEPS: tuple[Step, ...] = (m001_library,)
+def m002_whole(db: Tables) -> None:
+    """Documents that were read whole: a model may have kept what it made of them."""
+    db.executescript(
+        """
+        create table whole (
+            document_id integer primary key references document(id) on delete cascade,
+            sha256 text not null,
+            fence text not null);
+        """
+    )
+
+
+STEPS: tuple[Step, ...] = (m001_library, m002_whole)
 """A step that was shipped is never edited; a change is a new step at the end."""

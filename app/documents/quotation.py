@@ -3,6 +3,7 @@
 It stands with the answer, word for word: it can be shown when the file has changed or gone.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any
@@ -11,6 +12,11 @@ from app.documents.record import Record
 
 MOST_PATHS = 1_000
 MOST_HEADINGS = 100
+
+
+def name_of(paths: Sequence[str]) -> str:
+    """Of a file with these paths, without its folders; empty where there is none."""
+    return PurePath(paths[0].replace("\\", "/")).name if paths else ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,8 +38,7 @@ class Quotation:
 
     @property
     def name(self) -> str:
-        """Of the file, without its folders."""
-        return PurePath(self.paths[0].replace("\\", "/")).name if self.paths else ""
+        return name_of(self.paths)
 
     def as_json(self) -> dict[str, Any]:
         """What `from_json` takes."""

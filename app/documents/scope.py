@@ -9,10 +9,12 @@ from app.documents.record import Record
 @dataclass(frozen=True, slots=True)
 class Scope:
     """All that lies in these collections and at these places; the whole library where neither is
-    named. `paths` are files or folders, absolute."""
+    named. `paths` are files or folders, absolute. `as_whole`: where that is one document, a model
+    reads it from its beginning to its end, if it has room for that."""
 
     collections: tuple[str, ...] = ()
     paths: tuple[str, ...] = ()
+    as_whole: bool = False
 
     @property
     def is_whole(self) -> bool:
@@ -20,13 +22,18 @@ class Scope:
 
     def as_json(self) -> dict[str, Any]:
         """What `from_json` takes."""
-        return {"collections": list(self.collections), "paths": list(self.paths)}
+        found: dict[str, Any] = {
+            "collections": list(self.collections),
+            "paths": list(self.paths),
+        }
+        return found | ({"as_whole": True} if self.as_whole else {})
 
     @classmethod
     def from_json(cls, found: object) -> "Scope":
         """Raises ValueError for what `as_json` does not write."""
         record = Record.of(found, "a choice of documents")
-        scope = cls(record.texts("collections"), record.texts("paths"))
+        as_whole = record.found.get("as_whole") is True
+        scope = cls(record.texts("collections"), record.texts("paths"), as_whole)
         if "" in (*scope.collections, *scope.paths):
             raise ValueError("a choice of documents names each collection and each place")
         return scope

@@ -241,7 +241,7 @@ async def _write(
 async def _answer(model: ChatModel, question: str, grounds: Grounds) -> str:
     turn = Turn(Role.USER, question, lead=quoted(grounds.quotations, grounds.fence))
     prompt = await model.prompt([turn], "", 0.0)
-    guidance = await marks_only(model, grounds)
+    guidance = await marks_only(model, len(grounds.quotations))
     with model.loaded.engine.submit(prompt, GREEDY, guidance=guidance) as stream:
         return (await read_whole(stream, model.splitter())).content
 

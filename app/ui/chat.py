@@ -150,6 +150,7 @@ class Chat:
             self.attach = gr.Button("Add a picture", size="sm", elem_id="attach")
             self.asks = Asks(services)
             self.answer_as = AnswerAs()
+        self.asks.build_whole()
         self.attached = Attached(services.pending)
         self.composer = gr.Textbox(
             elem_id="composer",

@@ -4,6 +4,7 @@ import re
 from dataclasses import replace
 from html import escape
 
+from app.amounts import counted
 from app.chat.message import Message
 from app.documents.citation import Citation, Span, Verdict
 from app.documents.grounds import Grounds, marked
@@ -51,14 +52,24 @@ def cited(message: Message, grounds: Grounds) -> str:
 
 
 def looked_at(message: Message, grounds: Grounds) -> str:
-    """The passages that the model was given, or the nearest ones where that was nothing."""
-    if not grounds.quotations:
+    """The passages that the model was given, or the nearest ones where that was nothing. Of a
+    document that it was given whole, those that the answer names."""
+    whole = grounds.whole
+    if whole is not None:
+        pages = counted(whole.num_pages, "page")
+        name = show_verbatim(_short(whole.name))
+        read = f"Read from its beginning to its end: {name}, {pages}"
+        if not grounds.quotations:
+            return f'<p class="looked">{read}.</p>'
+    elif not grounds.quotations:
         return ""
     chips = " ".join(
         _chip(message, number, 0, quotation, f"{number}: ", "", is_cited=number in grounds.cited)
-        for number, quotation in enumerate(grounds.quotations, start=1)
+        for number, quotation in grounds.numbered
     )
     words = "Looked at" if grounds.is_found else "The nearest passages"
+    if whole is not None:
+        words = read
     return f'<p class="looked">{words}: {chips}</p>'
 
 
@@ -131,12 +142,16 @@ def _chip(
     is_cited: bool = True,
 ) -> str:
     name = visible(quotation.name)
-    short = name if len(name) <= LONGEST_NAME else f"{name[:20]}…{name[-12:]}"
     place = f"{PASSAGE}{escape(message.message_id)}-{number}-{citation}"
     kind = "cite" if is_cited else "cite unused"
     told = show_verbatim(f"{title}{name}, {page_words(quotation.page, quotation.label)}")
-    text = show_verbatim(f"{before}{short}, p. {quotation.page}{after}")
+    text = show_verbatim(f"{before}{_short(quotation.name)}, p. {quotation.page}{after}")
     return f'<a class="{kind}" href="{place}" title="{told}">{text}</a>'
+
+
+def _short(name: str) -> str:
+    name = visible(name)
+    return name if len(name) <= LONGEST_NAME else f"{name[:20]}…{name[-12:]}"
 
 
 def _by_line(content: str, spans: tuple[Span, ...]) -> tuple[Span, ...]:

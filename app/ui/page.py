@@ -324,6 +324,9 @@ class Page:
         asks.choice.focus(asks.offer, asks.choice, asks.choice, **ACTING)
         chosen = [self.conversation, asks.choice]
         asks.choice.input(asks.choose, chosen, asks.choice, **ACTING)
+        asks.choice.change(asks.look, chosen, asks.whole_outputs, **ACTING)
+        ticked = asks.whole.input(asks.read_whole, [*chosen, asks.whole], asks.choice, **ACTING)
+        self._measuring(ticked.success)
         given = [self.conversation, asks.dropped, asks.choice]
         asks.dropped.change(asks.take, given, [asks.choice, asks.dropped], **ACTING)
 

@@ -9,7 +9,8 @@ from app.chat.forms import Forms
 from app.chat.message import Message
 from app.chat.prospect import Prospect
 from app.chat.senses import Senses
-from app.chat.sight import Beginning, Fill, Sight
+from app.chat.sight import Beginning, Fill, Sight, WholeSight
+from app.documents.scope import Scope
 from app.history.conversations import Conversations
 from app.history.database import Database
 from app.launch.start_facts import StartFacts
@@ -79,6 +80,7 @@ class Sights(Protocol):
         attachments: Sequence[Attachment] = (),
     ) -> Fill | None: ...
     async def saw(self, answer_id: str) -> Sight: ...
+    async def whole(self, documents: Scope, conversation_id: str | None) -> WholeSight | None: ...
 
 
 class Prospects(Protocol):

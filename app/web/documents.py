@@ -152,11 +152,12 @@ class DocumentDesk:
         grounds = answer.grounds
         if grounds is None or type(number) is not int or type(citation) is not int:
             raise UsageError("It is not known which passage is meant: open it again.")
-        if not 1 <= number <= len(grounds.quotations):
+        quotation = grounds.quotation(number)
+        if quotation is None:
             raise UsageError("This answer was given no such passage.")
         is_known = 1 <= citation <= len(grounds.citations)
         part = grounds.citations[citation - 1].quote if is_known else None
-        return grounds.quotations[number - 1], part
+        return quotation, part
 
     async def picture(self, given: dict[str, Any]) -> Response:
         """The page as PNG, with the places of the words in a header."""

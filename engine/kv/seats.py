@@ -112,17 +112,15 @@ class Seats:
         request.num_computed_tokens = seat.length
 
     def checkpoint(self, request: Request) -> None:
-        """Store a state that cannot be cut back later, where the next prompt may want it: before
-        the last token of this one, for another answer."""
+        """Store a state that cannot be cut back later, where the next prompt may want it."""
         if request.leaves_nothing:
             return
         seat = self._seat_of(request)
-        place = request.num_prompt_tokens - 1
+        places = [request.reusable(place) for place in request.checkpoints]
         if request.options.is_reproducible:
-            place = request.reusable(place)
-            seat.num_canonical = min(seat.length, place)
-        if seat.length == place:
-            self._tiers.save(seat, place)
+            seat.num_canonical = min(seat.length, places[-1])
+        if seat.length in places:
+            self._tiers.save(seat, seat.length)
 
     def release(self, request: Request) -> None:
         """The request leaves; what it computed stays for whoever continues it."""
@@ -167,7 +165,7 @@ class Seats:
         for seat in self._cells.seats:
             if seat.request is not None:
                 seat.belonging = seat.request.belonging
-            elif seat.is_idle and seat.belonging.owner == owner:
+            elif seat.is_idle and seat.belonging.names(owner):
                 held = seat.token_ids[: seat.length]
                 if not any(path[: seat.length] == held for path in kept):
                     self._cells.free(seat)
@@ -175,9 +173,9 @@ class Seats:
 
     def retain(self, owners: Iterable[str]) -> None:
         """Remove the words of all others than these, but for requests that run."""
-        known = frozenset(owners)
+        known = frozenset(owners) | {""}
         for seat in self._cells.idle():
-            if seat.belonging.owner and seat.belonging.owner not in known:
+            if not known >= {seat.belonging.owner, seat.belonging.source}:
                 self._cells.free(seat)
         self.store.retain(known)
 

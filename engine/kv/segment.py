@@ -20,13 +20,42 @@ Blob = NDArray[np.uint8]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Belonging:
-    """Whose words some tokens are. With an owner and `is_durable` their KV may reach the disk."""
+    """Whose words some tokens are. With an owner and `is_durable` their KV may reach the disk.
+
+    The first `num_source_tokens` of them are those of `source` alone, if there is one: a document,
+    say, which several owners read. They stay when an owner goes, and take with them what was said
+    about them when the source goes.
+    """
 
     owner: str = ""
     is_durable: bool = False
+    source: str = ""
+    num_source_tokens: int = 0
+
+    def uses(self, start: int, end: int) -> dict[str, int]:
+        """By their names, how many of the tokens [start, end) of a prompt each user goes through,
+        from `start` on."""
+        if not self.source:
+            return {self.owner: end - start}
+        num_source = min(end, self.num_source_tokens) - start
+        uses = {self.source: num_source} if num_source > 0 else {}
+        if end > self.num_source_tokens:
+            uses[self.source + WITH + self.owner] = end - start
+        return uses
+
+    def names(self, one: str) -> bool:
+        """Whether these tokens go when that one goes."""
+        return bool(one) and one in (self.owner, self.source)
 
 
+WITH = "+"
+"""Between the names of two users both of whom must be there: a source, and who reads it."""
 NOBODY = Belonging()
+
+
+def users_of(name: str) -> list[str]:
+    """Those who must all be there, by a name of `Belonging.uses`."""
+    return name.split(WITH)
 
 
 class Kind(NamedTuple):
@@ -55,7 +84,8 @@ class Segment:
     children: "dict[tuple[int, int], Segment]" = field(default_factory=dict)
     """By the place where each begins and its first token."""
     num_used: dict[str, int] = field(default_factory=dict)
-    """How many of its own tokens the conversations of each owner go through."""
+    """How many of its own tokens each user goes through: an owner's conversations, a source, or an
+    owner who reads a source (`Belonging.uses`)."""
     kind: Kind = ORDINARY
     last_used: float = 0.0
     """Seconds since the epoch."""

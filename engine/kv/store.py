@@ -17,7 +17,15 @@ from engine.kv.disk_tier import DiskTier
 from engine.kv.policy import worth
 from engine.kv.prefix_index import PrefixIndex
 from engine.kv.prefix_tree import Match
-from engine.kv.segment import SEGMENT_TOKENS, Belonging, Blob, Kind, Segment, checksum_of
+from engine.kv.segment import (
+    SEGMENT_TOKENS,
+    Belonging,
+    Blob,
+    Kind,
+    Segment,
+    checksum_of,
+    users_of,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -43,9 +51,13 @@ class Forgetting:
     """Whose words were to go, before the disk was there to lose them. Of an owner with `paths`
     what lies on these stays."""
 
-    is_gone: Callable[[str], bool]
+    has_left: Callable[[str], bool]
     owner: str = ""
     paths: Sequence[Sequence[int]] = ()
+
+    def is_gone(self, name: str) -> bool:
+        """Of a name of `Belonging.uses`: one of those who must be there has left."""
+        return any(map(self.has_left, users_of(name)))
 
 
 class KVStore:
@@ -98,14 +110,13 @@ class KVStore:
         """Note that a conversation goes through these segments now."""
         now = self._clock()
         owner = belonging.owner
-        if owner:
-            self._last_uses[owner] = now
         for segment, end in match.steps():
             segment.last_used = now
             # Nothing of a temporary chat reaches the disk, its name neither.
             if owner and (belonging.is_durable or not segment.kind.is_durable):
-                num_used = end - segment.start
-                segment.num_used[owner] = max(segment.num_used.get(owner, 0), num_used)
+                for name, num_used in belonging.uses(segment.start, end).items():
+                    self._last_uses[_reader(name)] = now
+                    segment.num_used[name] = max(segment.num_used.get(name, 0), num_used)
                 self._disk_tier.note_change(segment)
 
     def protect(self, segments: Iterable[Segment]) -> None:
@@ -160,7 +171,8 @@ class KVStore:
             self._let_go(self._index.remove(segment))
 
     def forget(self, owner: str, paths: Sequence[Sequence[int]] = ()) -> None:
-        """Remove what only `owner` uses, except what lies on these token `paths`.
+        """Remove what only `owner` uses, who may be a source, except what lies on these token
+        `paths`.
 
         Of a segment that others go through in part, that part is left.
         """
@@ -178,10 +190,12 @@ class KVStore:
             self.remove(segment)
 
     def distrust(self, token_ids: Sequence[int], belonging: Belonging) -> None:
-        """A computation over these tokens went wrong: give up what no other conversation uses."""
+        """A computation over these tokens went wrong: give up what no other conversation uses.
+        Of a source nobody knows who else would read it, so it goes, too."""
         for match in self._index.matches(token_ids):
             for segment in match.segments:
-                if segment.num_used.keys() <= {belonging.owner}:
+                users = {each for name in segment.num_used for each in users_of(name)}
+                if users <= {belonging.owner, belonging.source}:
                     self.remove(segment)
                     break
 
@@ -255,15 +269,17 @@ class KVStore:
             assert segment.blob is not None or segment.is_on_disk
             assert all(0 < count <= segment.num_tokens for count in segment.num_used.values())
             if segment.parent is not None:
-                assert segment.num_used.keys() <= segment.parent.num_used.keys()
+                below = [set(users_of(name)) for name in segment.parent.num_used]
+                for name in segment.num_used:
+                    assert any(users <= set(users_of(name)) for users in below)
 
     def _worth(self, segment: Segment) -> float:
-        owners = segment.num_used
+        names = segment.num_used
         # Every conversation that went through it has gone another way since.
-        is_old_branch = bool(owners) and all(
-            self._last_uses.get(owner, 0.0) > segment.last_used for owner in owners
+        is_old_branch = bool(names) and all(
+            self._last_uses.get(_reader(name), 0.0) > segment.last_used for name in names
         )
-        return worth(segment.last_used, is_old_branch=is_old_branch, is_shared=len(owners) > 1)
+        return worth(segment.last_used, is_old_branch=is_old_branch, is_shared=len(names) > 1)
 
     def _hold(self, segment: Segment, blob: Blob) -> None:
         segment.blob = blob
@@ -341,8 +357,8 @@ class KVStore:
         )
         self._index.link(segment)
         self._disk_tier.adopt(segment, stored.key)
-        for owner in segment.num_used:
-            self._last_uses[owner] = max(self._last_uses.get(owner, 0.0), segment.last_used)
+        for reader in map(_reader, segment.num_used):
+            self._last_uses[reader] = max(self._last_uses.get(reader, 0.0), segment.last_used)
         return True
 
     def _forget(self, forgetting: Forgetting) -> None:
@@ -412,3 +428,8 @@ class KVStore:
         self._disk_tier.note_change(segment)
         for child in segment.children.values():
             self._disk_tier.note_change(child)
+
+
+def _reader(name: str) -> str:
+    """Who goes through it, by a name of `Belonging.uses`."""
+    return users_of(name)[-1]

@@ -28,7 +28,7 @@
     say(...refused);
     if (refused.length) find("#asks_note").classList.add("fault");
     if (!paths.length) return;
-    put(boxIn("#asks_dropped"), JSON.stringify(paths));
+    put(boxIn("#asks_dropped"), JSON.stringify({ paths }));
     find("#composer textarea")?.focus();
   };
   const offer = (files) => {

@@ -4,15 +4,13 @@
   "use strict";
   const { find, made, button, busy, quiet, zoneOf, documents, documentRows } = inglenook;
   const { state, say, ask, take, show, bring } = documents;
-  const { nameOf, whereOf, removal, again, collecting, counts } = documentRows;
+  const { nameOf, whereOf, rowOf, removal, again, asking, collecting, counts } = documentRows;
 
   const placeRow = (place) => {
-    const row = made("li");
     const files = button("Files", `Files of ${place.name}`, () => show("files", { place: place.path }));
     const held = place.counts.length ? `${place.total}: ${counts(place.counts)}` : place.total;
     const body = made("div", { className: "body" }, nameOf(place), whereOf(place), made("p", { textContent: held }), !place.is_there && made("p", { className: "wrong", textContent: "It is not there now. What was read of it is kept, and can be found." }), collecting(place));
-    row.append(body, made("div", { className: "actions" }, files, again(place, row), removal(place, row)));
-    return row;
+    return rowOf(place, body, made("div", { className: "actions" }, files, asking(place), again(place), removal(place)));
   };
   const draw = () => {
     const list = find("#documents_list");

@@ -2,7 +2,7 @@
 // the collections that something is in.
 (() => {
   "use strict";
-  const { made, button, picker, documents } = inglenook;
+  const { find, boxIn, put, made, button, picker, documents } = inglenook;
   const { state, say, ask, take } = documents;
   const NEW = "\n";
 
@@ -10,27 +10,49 @@
   const nameOf = (each) => made("p", { className: "name" }, made("bdi", { textContent: each.name }));
   const whereOf = (each) => made("p", { className: "quiet" }, made("bdi", { textContent: each.where }));
 
-  // ---- what is asked before it is done
-  const question = async (row, path, action, yes) => {
+  // ---- what is asked before it is done: one question at a time, which outlives its row, since the
+  // list is drawn anew when the reading of a file ends
+  const rows = new Map();
+  let pending = null;
+  const settle = () => {
+    pending?.part.remove();
+    pending = null;
+  };
+  const question = async (path, action, yes) => {
     say("");
     const asked = await ask(action, { path });
     if (!asked) return;
-    row.querySelector(".question")?.remove();
+    settle();
     const part = made("p", { className: "question" }, asked.question);
     part.setAttribute("role", "alert");
     const sure = button(yes, yes, async () => {
       const next = await ask(action, { path, is_sure: true });
+      if (next) settle();
       take(next);
     });
-    part.append(sure, button("No", "No, leave it as it is", () => part.remove()));
-    row.append(part);
+    part.append(sure, button("No", "No, leave it as it is", settle));
+    pending = { path, part };
+    rows.get(path)?.append(part);
     sure.focus();
   };
-  const removal = (each, row) => {
-    const word = each.is_received ? "Delete" : "Remove";
-    return button(`${word}…`, `${word} ${each.name}`, () => question(row, each.path, "/remove", `Yes, ${word.toLowerCase()}`));
+  const rowOf = (each, ...parts) => {
+    const row = made("li", {}, ...parts);
+    rows.set(each.path, row);
+    if (pending?.path === each.path) row.append(pending.part);
+    return row;
   };
-  const again = (each, row) => button("Read again…", `Read ${each.name} again`, () => question(row, each.path, "/again", "Yes, read again"));
+  const removal = (each) => {
+    const word = each.is_received ? "Delete" : "Remove";
+    return button(`${word}…`, `${word} ${each.name}`, () => question(each.path, "/remove", `Yes, ${word.toLowerCase()}`));
+  };
+  const again = (each) => button("Read again…", `Read ${each.name} again`, () => question(each.path, "/again", "Yes, read again"));
+
+  // The next questions are asked of this alone.
+  const asking = (each) => button("Ask", `Ask questions of ${each.name}`, () => {
+    find("#documents").close();
+    put(boxIn("#asks_dropped"), JSON.stringify({ only: [each.path] }));
+    find("#composer textarea")?.focus();
+  });
 
   // ---- collections of a place or a file
   const collecting = (each) => {
@@ -65,6 +87,6 @@
   const collectionChoice = (value, act) => choice("Collection", [["in the whole library", ""], ...state().collections.map(({ name }) => [`in ${name}`, name])], value, act);
   const counts = (list) => list.map(({ words, num }) => `${num.toLocaleString("en")} ${words}`).join(", ");
 
-  const documentRows = { nameOf, whereOf, removal, again, collecting, choice, collectionChoice, counts };
+  const documentRows = { nameOf, whereOf, rowOf, removal, again, asking, collecting, choice, collectionChoice, counts };
   window.inglenook = Object.freeze({ ...inglenook, documentRows: Object.freeze(documentRows) });
 })();

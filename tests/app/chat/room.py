@@ -53,7 +53,10 @@ class Room:
         self.chat_model = fake_chat_model(self.engine, template)
         self.settings = Settings(automatic_titles=False)
         self.session = ChatSession(
-            self.conversations, self.model, lambda: self.settings, lambda: self.answering
+            self.conversations,
+            lambda: self.model(),
+            lambda: self.settings,
+            lambda: self.answering,
         )
         self._documents = path.with_name("documents.sqlite3")
         self.idle = IdleWork(self.conversations, lambda: self.settings.automatic_titles)

@@ -95,7 +95,7 @@ async def test_stopping_while_the_model_still_loads_stops_the_answer(
         await loaded.wait()
         return room.chat_model
 
-    monkeypatch.setattr(room.session, "_model", model)
+    monkeypatch.setattr(room, "model", model)
     conversation_id = await new(room)
     sending = asyncio.create_task(room.jobs.send(conversation_id, "Hello"))
     await until(lambda: room.jobs._starting)
@@ -289,7 +289,7 @@ async def test_closing_ends_what_has_not_begun(room: Room, monkeypatch: pytest.M
     async def never() -> None:
         await asyncio.Event().wait()
 
-    monkeypatch.setattr(room.session, "_model", never)
+    monkeypatch.setattr(room, "model", never)
     conversation_id = await new(room)
     sending = asyncio.create_task(room.jobs.send(conversation_id, "Hello"))
     await until(lambda: room.jobs._starting)

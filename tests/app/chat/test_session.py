@@ -106,7 +106,7 @@ async def test_without_a_model_nothing_is_stored(
     async def no_model() -> None:
         raise ModelNotFound("There is no model file.")
 
-    monkeypatch.setattr(room.session, "_model", no_model)
+    monkeypatch.setattr(room, "model", no_model)
     conversation = await room.conversations.create()
     with pytest.raises(ModelNotFound):
         await room.session.plan_reply(conversation.conversation_id, "Hello")
@@ -389,13 +389,13 @@ async def test_a_message_stands_where_its_prompt_was_made_for(
     again = await room.session.plan_again(conversation_id)
     await asyncio.gather(room.session.reply(again), end_next(room, "Two"))
     two = (await room.stored(conversation_id))[-1]
-    make = room.session._question
+    make = room.session._questions.of
 
     async def while_switching(*arguments: object) -> object:
         await room.conversations.set_active(conversation_id, one.message_id)
         return await make(*arguments)
 
-    monkeypatch.setattr(room.session, "_question", while_switching)
+    monkeypatch.setattr(room.session._questions, "of", while_switching)
     writing = await room.session.plan_reply(conversation_id, "Go on")
     path = await room.conversations.path(writing.message.message_id)
     assert [each.content for each in path] == ["Hello", two.content, "Go on", ""]

@@ -159,3 +159,43 @@ def test_paths_are_absolute_and_controls_are_taken() -> None:
     options = options_of(make_parser().parse_args(given))
     assert options.files == (str(Path("a.txt").absolute()),)
     assert options.sampling == {"temperature": 0.0} and options.json
+
+
+class TestWhole:
+    """One file, read from its beginning to its end."""
+
+    async def test_it_is_read_first_and_kept_and_the_answer_names_its_pages(
+        self, services: FakeModelServices, papers: Path
+    ) -> None:
+        services.engine.script = "It rises at Maloja [2]."
+        console = await ask(services, QUESTION, files=(str(papers / "inn.txt"),), whole=True)
+        assert console.out.splitlines() == [
+            "It rises at Maloja [2].",
+            "",
+            f"[2] {papers / 'inn.txt'}, page 2",
+            "    The river Inn rises in Switzerland, at Maloja.",
+        ]
+        assert console.notes[0].startswith("inn.txt is read whole: ")
+        (kept,), (asked,) = services.engine.background, services.engine.streams
+        belonging = kept.options.belonging
+        assert belonging.owner.startswith("doc:") and belonging.is_durable
+        assert asked.prompt[: len(kept.prompt)] == kept.prompt
+        assert asked.options.belonging.owner == ""
+
+    async def test_it_tells_programs(self, services: FakeModelServices, papers: Path) -> None:
+        services.engine.script = "It rises at Maloja [2]."
+        console = await ask(
+            services, QUESTION, files=(str(papers / "inn.txt"),), whole=True, json=True
+        )
+        said = console.json()
+        assert said["whole"] is True
+        assert [each["n"] for each in said["citations"]] == [2]
+        assert [each["n"] for each in said["passages"]] == [2]
+
+    async def test_several_files_are_searched_and_that_is_said(
+        self, services: FakeModelServices, papers: Path
+    ) -> None:
+        services.engine.script = "It rises at Maloja [1]."
+        console = await ask(services, QUESTION, files=(str(papers),), whole=True)
+        assert "Only a single document" in console.notes[0]
+        assert "page 2" in console.out and services.engine.background == []

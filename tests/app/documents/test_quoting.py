@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from app.documents.quotation import Quotation
 from app.documents.quoting import (
     MOST_PASSAGES,
-    draw_fence,
+    fence_for,
     fitting,
     harmless,
     quoted,
@@ -82,7 +82,7 @@ def test_a_file_name_cannot_forge_a_fence() -> None:
 
 
 def test_the_sign_is_new_each_time_and_in_none_of_the_texts() -> None:
-    signs = {draw_fence([quotation()]) for _ in range(20)}
+    signs = {fence_for([quotation()]) for _ in range(20)}
     assert len(signs) == 20
     assert all(re.fullmatch("[0-9a-f]{8}", each) for each in signs)
 
@@ -90,7 +90,7 @@ def test_the_sign_is_new_each_time_and_in_none_of_the_texts() -> None:
 def test_the_sign_is_drawn_again_where_a_text_has_it(monkeypatch: pytest.MonkeyPatch) -> None:
     drawn = iter(["aaaaaaaa", "bbbbbbbb"])
     monkeypatch.setattr("secrets.token_hex", lambda _: next(drawn))
-    assert draw_fence([quotation(text="It says aaaaaaaa.")]) == "bbbbbbbb"
+    assert fence_for([quotation(text="It says aaaaaaaa.")]) == "bbbbbbbb"
 
 
 def sized(words: int) -> Quotation:

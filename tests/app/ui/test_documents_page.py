@@ -10,6 +10,8 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Locator, Route, expect
 
+from app.chat.sight import WholeSight
+from app.chat.whole_reading import Cost
 from app.documents.answering import Answering
 from app.documents.citation import Citation, Span, Verdict
 from app.documents.rows import roots
@@ -93,6 +95,9 @@ async def test_a_folder_is_added_and_every_file_says_what_became_of_it(
     await page.get_by_role("tab", name="Places").click()
     row = page.locator("#documents_list li")
     await row.get_by_role("button", name="Read papers again").click()
+    await expect(row.get_by_role("alert")).to_contain_text("Read 4 files with 4 pages of papers")
+    # As when the reading of a file has come to its end meanwhile.
+    await page.evaluate("inglenook.documents.take({ progress: { is_reading: false } })")
     await expect(row.get_by_role("alert")).to_contain_text("Read 4 files with 4 pages of papers")
     await row.get_by_role("button", name="Remove papers").click()
     await expect(row.get_by_role("alert")).to_contain_text("The files themselves stay")
@@ -313,3 +318,62 @@ async def test_the_sheet_fits_a_phone_and_is_left_with_escape(
     assert await page.evaluate("document.documentElement.scrollWidth") <= 390
     await page.keyboard.press("Escape")
     await expect(page.locator("#documents")).to_be_hidden()
+
+
+async def test_one_file_is_chosen_to_be_read_whole_after_its_cost_was_shown(
+    services: FakeServices, arrive: Arrive, papers: Path
+) -> None:
+    await services.documents.add(papers)
+    await services.documents.settled()
+    cost = Cost(num_tokens=6_142, most=6_768, larger=None)
+    services.sights.whole_sight = WholeSight(
+        name="lease.pdf", num_pages=12, cost=cost, kv_bytes=141_000_000
+    )
+    tab = await arrive()
+    page = tab.page
+    await expect(page.locator("#whole_row")).to_be_hidden()
+    await page.locator("#open_documents").click()
+    await page.get_by_role("tab", name="Files").click()
+    await page.get_by_role("button", name="Ask questions of lease.pdf").click()
+    await expect(page.locator("#documents")).to_be_hidden()
+    chosen = page.get_by_label("Which of your files are asked")
+    await expect(chosen).to_have_value("Files: lease.pdf")
+    await expect(page.locator("#whole_cost")).to_contain_text(
+        "12 pages, 6,142 of 6,768 tokens that fit, 141 MB of memory."
+    )
+    await page.get_by_label("Read all of it").check()
+    await expect(chosen).to_have_value("Whole file: lease.pdf")
+    await tab.send("Are dogs allowed?")
+    await tab.sees_answer("Hello there.")
+    newest = (await services.conversations.list(limit=1))[0]
+    assert newest.documents == Scope(paths=(str(papers / "lease.pdf"),), as_whole=True)
+    await tab.reload()
+    await expect(page.get_by_label("Read all of it")).to_be_checked()
+    await page.get_by_label("Read all of it").uncheck()
+    await expect(chosen).to_have_value("Files: lease.pdf")
+    newest = (await services.conversations.list(limit=1))[0]
+    assert newest.documents == Scope(paths=(str(papers / "lease.pdf"),))
+
+
+async def test_a_file_without_room_says_that_it_is_searched(
+    services: FakeServices, arrive: Arrive, papers: Path
+) -> None:
+    await services.documents.add(papers)
+    await services.documents.settled()
+    services.sights.whole_sight = WholeSight(
+        name="lease.pdf",
+        num_pages=60,
+        cost=Cost(num_tokens=51_000, most=6_768, larger=65_536),
+        kv_bytes=1_000_000_000,
+    )
+    tab = await arrive()
+    page = tab.page
+    await page.locator("#open_documents").click()
+    await page.get_by_role("tab", name="Files").click()
+    await page.get_by_role("button", name="Ask questions of lease.pdf").click()
+    await expect(page.locator("#whole_cost")).to_contain_text(
+        "lease.pdf has 51,000 tokens, and 6,768 fit beside a question and its answer: it is"
+        " searched. A context of 65,536 tokens would hold it"
+    )
+    await expect(page.get_by_label("Read all of it")).to_be_disabled()
+    assert tab.faults == []

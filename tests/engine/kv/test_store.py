@@ -268,6 +268,95 @@ def test_deleting_a_branch_leaves_the_paths_that_are_kept() -> None:
     assert shelf.held([*chat(1)[:40], *[4] * 40]) == 80
 
 
+class TestSources:
+    """What several owners read, such as a document."""
+
+    DOCUMENT = random.Random(5).choices(range(1, 200), k=50)
+
+    def asked(self, seed: int) -> list[int]:
+        return [*self.DOCUMENT, *chat(seed, system=0, length=30)]
+
+    def ask(self, shelf: Shelf, seed: int, owner: str, *, is_durable: bool = True) -> None:
+        belonging = Belonging(
+            owner=owner, is_durable=is_durable, source="document", num_source_tokens=50
+        )
+        shelf.put(self.asked(seed), belonging)
+
+    def test_its_bytes_are_there_once(self) -> None:
+        shelf = Shelf()
+        for seed in range(5):
+            self.ask(shelf, seed, f"chat {seed}")
+        assert shelf.store.usage().ram_bytes == (50 + 5 * 30) * TOKEN
+        shelf.restart()
+        assert shelf.disk.num_bytes == (50 + 5 * 30) * TOKEN
+
+    @pytest.mark.parametrize("can_cut", [True, False])
+    def test_it_stays_when_its_readers_go(self, can_cut: bool) -> None:
+        shelf = Shelf(can_cut=can_cut)
+        if not can_cut:
+            # As the engine does, which stores a state behind a source.
+            shelf.put(
+                self.DOCUMENT,
+                Belonging(owner="a", is_durable=True, source="document", num_source_tokens=50),
+            )
+        self.ask(shelf, 1, "a")
+        self.ask(shelf, 2, "b")
+        shelf.store.forget("a")
+        shelf.store.retain(["b", "document"])
+        shelf.check()
+        assert shelf.held(self.asked(1)) == 50
+        assert shelf.held(self.asked(2)) == 80
+        shelf.store.forget("b")
+        shelf.restart()
+        shelf.store.retain(["document"])
+        assert shelf.held(self.asked(2)) == 50
+
+    @pytest.mark.parametrize("can_cut", [True, False])
+    def test_it_takes_with_it_what_was_said_about_it(self, can_cut: bool) -> None:
+        shelf = Shelf(can_cut=can_cut)
+        self.ask(shelf, 1, "a")
+        self.ask(shelf, 2, "temporary", is_durable=False)
+        shelf.put(chat(3, system=0), durable("a"))
+        shelf.store.forget("document")
+        shelf.check()
+        assert shelf.held(self.asked(1)) == shelf.held(self.asked(2)) == 0
+        assert shelf.held(chat(3, system=0)) == 60
+
+    @pytest.mark.parametrize("is_first", [True, False])
+    def test_others_that_begin_like_it_keep_their_beginning(self, is_first: bool) -> None:
+        shelf = Shelf()
+        other = [*self.DOCUMENT[:20], *[3] * 20]
+        if is_first:
+            self.ask(shelf, 1, "a")
+        shelf.put(other, durable("b"))
+        self.ask(shelf, 1, "a")
+        shelf.store.forget("document")
+        shelf.check()
+        assert shelf.held(other) == 40
+        assert shelf.held(self.asked(1)) == 20
+        shelf.restart()
+        assert shelf.held(other) == 40
+
+    def test_it_goes_when_it_was_deleted_before_the_disk_was_there(self) -> None:
+        shelf = Shelf()
+        self.ask(shelf, 1, "a")
+        shelf.store.close(1.0)
+        shelf.store = shelf._new()
+        shelf.store.retain(["a", "document"])
+        shelf.store.forget("document")
+        shelf.store.attach(shelf.disk, shelf.disk.open())
+        shelf.check()
+        assert shelf.held(self.asked(1)) == 0
+
+    def test_a_failed_computation_gives_it_up(self) -> None:
+        shelf = Shelf()
+        self.ask(shelf, 1, "a")
+        belonging = Belonging(owner="a", is_durable=True, source="document", num_source_tokens=50)
+        shelf.store.distrust(self.asked(1), belonging)
+        shelf.check()
+        assert shelf.held(self.asked(1)) == 0
+
+
 def test_what_was_deleted_while_the_app_was_away_goes_at_the_next_start() -> None:
     shelf = Shelf()
     shelf.put(chat(1), durable("a"))
@@ -476,6 +565,8 @@ def test_a_random_history_never_gives_wrong_kv_nor_breaks_a_budget(
     shelf = Shelf(ram=300 * TOKEN, disk=600 * TOKEN, can_cut=can_cut)
     known: dict[str, list[list[int]]] = {}
     may_be_written: list[list[int]] = []
+    # Two versions of one file.
+    documents = {"": [], "x": [*[7] * 30, *[8] * 30], "y": [*[7] * 30, *[9] * 25]}
 
     def new_tokens() -> list[int]:
         paths = [path for each in known.values() for path in each]
@@ -487,20 +578,31 @@ def test_a_random_history_never_gives_wrong_kv_nor_breaks_a_budget(
     def put() -> None:
         owner = choose.choice("abcdef")
         token_ids = new_tokens()
+        source = choose.choice(["", "", "x", "y"])
+        document = documents[source]
+        token_ids = [*document, *token_ids]
         is_durable = choose.random() < 0.8
         if is_durable:
             may_be_written.append(token_ids)
         shelf.put(
             token_ids,
-            Belonging(owner=owner, is_durable=is_durable),
+            Belonging(
+                owner=owner,
+                is_durable=is_durable,
+                source=source,
+                num_source_tokens=len(document),
+            ),
             is_canonical=choose.random() < 0.2,
         )
-        known.setdefault(owner, []).append(token_ids)
+        if source:
+            known.setdefault(source, []).append(document)
+        known.setdefault(f"{source}+{owner}", []).append(token_ids)
 
     def forget() -> None:
-        owner = choose.choice("abcdef")
-        paths = known.pop(owner, [])
-        shelf.store.forget(owner)
+        gone = choose.choice("abcdefxy")
+        names = [name for name in known if gone in name.split("+")]
+        paths = [path for name in names for path in known.pop(name)]
+        shelf.store.forget(gone)
         for path in paths:
             others = [other for each in known.values() for other in each]
             shared = max((common(path, other) for other in others), default=0)
@@ -525,7 +627,7 @@ def test_a_random_history_never_gives_wrong_kv_nor_breaks_a_budget(
             assert any(row.token_ids == tuple(words[place]) for words in may_be_written)
         if number % 50 == 49:
             shelf.restart()
-            shelf.store.retain(known)
+            shelf.store.retain({user for name in known for user in name.split("+")})
             shelf.store.check()
 
 

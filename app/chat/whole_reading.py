@@ -1,0 +1,189 @@
+"""A document that is read whole, before everything else: whether it fits, and how it is sent.
+
+    system turn   | the document | the system prompt |
+                  |<- the same tokens in every conversation about it: their KV is read once
+
+Instructions come after it, so that conversations with other system prompts share it, too.
+"""
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from app.chat.belonging import belonging_of, document_source
+from app.chat.chat_model import PROBES, ChatModel
+from app.chat.context import prompt_limit
+from app.chat.draft import Draft
+from app.chat.message import Conversation, Role
+from app.chat.turns import Turn
+from app.documents.grounds import Grounds
+from app.documents.quoting import quoted_whole
+from app.documents.scope import Scope
+from app.documents.whole_text import WholeText
+from app.visible import visible
+from engine.errors import UsageError
+from engine.kv.segment import Belonging
+
+if TYPE_CHECKING:
+    from app.documents.answering import Answering
+
+ROOM_TO_ASK = 400
+"""Tokens that a question, and what was said before it, must have beside a document."""
+LOOK_S = 0.05
+NOT_ONE = (
+    "Only a single document can be read from its beginning to its end, and more than one was"
+    " chosen, so they were searched."
+)
+
+
+GONE = (
+    "The file that this answer was written about has changed, or left the library: ask anew instead"
+    " of going on from it."
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cost:
+    """What reading a document whole takes, in tokens: it has `num_tokens`, and `most` can be held
+    beside a question and its answer. `larger` is the size of a context in which it fits, or None:
+    the model was not made for that much."""
+
+    num_tokens: int
+    most: int
+    larger: int | None
+
+    @property
+    def fits(self) -> bool:
+        return self.num_tokens <= self.most
+
+
+async def cost_of(model: ChatModel, read: WholeText, max_answer_tokens: int) -> Cost:
+    text = lead_of(read, has_marks=True)
+    num_tokens = len(await asyncio.to_thread(model.loaded.tokenizer.encode, text))
+    max_request = model.loaded.engine.max_request_tokens
+    most = prompt_limit(max_request, max_answer_tokens) - ROOM_TO_ASK
+    sizes = (max_request * 2**power for power in range(1, 12))
+    needed = num_tokens + ROOM_TO_ASK
+    larger = next((size for size in sizes if prompt_limit(size, max_answer_tokens) >= needed), None)
+    trained = model.loaded.info.trained_context
+    if larger is not None and larger > trained:
+        larger = trained if prompt_limit(trained, max_answer_tokens) >= needed else None
+    return Cost(num_tokens=num_tokens, most=most, larger=larger)
+
+
+def too_long(read: WholeText, cost: Cost) -> str:
+    """Why it is searched instead."""
+    name = visible(read.whole.name)
+    remedy = (
+        f" A context of {cost.larger:,} tokens would hold it: see Settings, Memory."
+        if cost.larger
+        else ""
+    )
+    return (
+        f"{name} has {cost.num_tokens:,} tokens, and {max(cost.most, 0):,} fit beside a question"
+        f" and its answer, so it was searched.{remedy}"
+    )
+
+
+def lead_of(read: WholeText, *, has_marks: bool) -> str:
+    return quoted_whole(read.parts, read.whole.fence, with_marks=has_marks)
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A document that is read whole for an answer, which stands on it."""
+
+    read: WholeText
+    grounds: Grounds
+
+    def sent(self, conversation: Conversation) -> Conversation:
+        """The conversation as it is sent: its system prompt stands behind the document."""
+        return with_whole(conversation, self.read)
+
+    async def belonging(self, model: ChatModel, sent: Conversation) -> Belonging:
+        """Of a request of a conversation that is sent so."""
+        # Whatever comes after the document, and in whichever form the answer is to be.
+        leads = [lead_of(self.read, has_marks=has_marks) for has_marks in (True, False)]
+        probes = (f"{leads[0]}\n\n{probe}" for probe in PROBES)
+        systems = [sent.system_prompt, *leads, *probes]
+        prompts = [
+            await model.prompt([Turn(Role.USER, PROBES[0])], system, sent.created_at)
+            for system in systems
+        ]
+        return replace(
+            belonging_of(sent.conversation_id),
+            source=document_source(self.read.whole.sha256),
+            num_source_tokens=len(os.path.commonprefix(prompts)),
+        )
+
+
+async def reading_of(
+    draft: Draft, scope: Scope, max_answer_tokens: int, answering: "Answering"
+) -> Reading | str:
+    """For the question of a draft. Or why the document is searched instead."""
+    read = await answering.whole(scope)
+    if read is None:
+        return NOT_ONE
+    cost = await cost_of(draft.model, read, max_answer_tokens)
+    if not cost.fits:
+        return too_long(read, cost)
+    grounds = Grounds(
+        scope=scope,
+        searched=draft.question,
+        num_documents=1,
+        is_found=True,
+        fence=read.whole.fence,
+        num_tokens=cost.num_tokens,
+        whole=read.whole,
+    )
+    return Reading(read, grounds)
+
+
+async def held_reading(held: Grounds, answering: "Answering") -> Reading:
+    """What an answer had before it. Raises UsageError where that is gone."""
+    assert held.whole is not None
+    read = await answering.whole_with(held.whole.sha256)
+    if read is None or read.whole.fence != held.whole.fence:
+        raise UsageError(GONE)
+    return Reading(read, held)
+
+
+def with_whole(conversation: Conversation, read: WholeText) -> Conversation:
+    lead = lead_of(read, has_marks=conversation.answer_form is None)
+    both = filter(None, (lead, conversation.system_prompt.strip()))
+    return replace(conversation, system_prompt="\n\n".join(both))
+
+
+class Readers:
+    """Who reads a document whole now: another one waits until it is held, and then need not.
+
+    Owned by the event loop.
+    """
+
+    def __init__(self) -> None:
+        self._reading: set[str] = set()
+
+    @asynccontextmanager
+    async def alone(
+        self, belonging: Belonging, wait: Callable[[], bool]
+    ) -> AsyncIterator[Callable[[int], None]]:
+        """Gives what is to be told how much of its prompt was read. It is waited for as long as
+        `wait` says."""
+        source = belonging.source
+        while source in self._reading and wait():
+            await asyncio.sleep(LOOK_S)
+        is_first = bool(source) and source not in self._reading
+        if is_first:
+            self._reading.add(source)
+
+        def done(num_read: int) -> None:
+            if is_first and num_read >= belonging.num_source_tokens:
+                self._reading.discard(source)
+
+        try:
+            yield done
+        finally:
+            done(belonging.num_source_tokens)
