@@ -22,6 +22,7 @@ SMALL = {
     "speculate": "--works 1 --tokens 12 --pairs 1 --minutes 0",
     "fit": "--random 1 --pairs 1 --minutes 0 --tokens 4 --context 1024",
     "start": "--pairs 1 --minutes 0",
+    "whole": "--tokens 300 --context 2048 --pairs 1 --minutes 0",
 }
 
 
