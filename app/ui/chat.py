@@ -6,7 +6,7 @@ closing or reloading the page changes nothing about the answer.
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -249,22 +249,40 @@ class Chat:
             return [gr.skip(), gr.skip(), gr.skip(), gr.skip(), *self.overflow.hide()]
         if conversation_id is not None:
             return await self._send(text, attached, conversation_id)
+        made_id = await self._create(documents, form, choices)
+        try:
+            await self.services.jobs.send(made_id, text, shown)
+        except InglenookError:
+            await self.services.conversations.purge(made_id)
+            raise
+        self.attached.sent(attached)
+        return ["", "", made_id, made_id, *self.overflow.hide()]
+
+    async def _create(self, documents: str, form: AnswerForm | None, choices: Sequence[Any]) -> str:
+        """A conversation by what is chosen on the page; its id."""
         chosen, sampling = self.settings.changes(choices)
-        conversations = self.services.conversations
-        made = await conversations.create(
+        made = await self.services.conversations.create(
             system_prompt=chosen.system_prompt,
             sampling=sampling,
             answer_form=form,
             examples=chosen.examples,
             documents=scope_from(documents),
         )
+        return made.conversation_id
+
+    @told
+    async def sum_up_file(
+        self, conversation_id: str | None, documents: str, form: AnswerForm | None, *choices: Any
+    ) -> list[Any]:
+        """A summary of the one file that is chosen, section by section. Gives values for `sent`."""
+        made_id = conversation_id or await self._create(documents, form, choices)
         try:
-            await self.services.jobs.send(made.conversation_id, text, shown)
+            await self.services.jobs.sum_up(made_id)
         except InglenookError:
-            await conversations.purge(made.conversation_id)
+            if conversation_id is None:
+                await self.services.conversations.purge(made_id)
             raise
-        self.attached.sent(attached)
-        return ["", "", made.conversation_id, made.conversation_id, *self.overflow.hide()]
+        return [gr.skip(), gr.skip(), made_id, made_id, *self.overflow.hide()]
 
     async def send_example(
         self,

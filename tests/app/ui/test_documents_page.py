@@ -349,6 +349,8 @@ async def test_one_file_is_chosen_to_be_read_whole_after_its_cost_was_shown(
     assert newest.documents == Scope(paths=(str(papers / "lease.pdf"),), as_whole=True)
     await tab.reload()
     await expect(page.get_by_label("Read all of it")).to_be_checked()
+    await page.get_by_role("button", name="Sum it up").click()
+    await tab.sees("Sum up the file, section by section.")
     await page.get_by_label("Read all of it").uncheck()
     await expect(chosen).to_have_value("Files: lease.pdf")
     newest = (await services.conversations.list(limit=1))[0]
