@@ -128,6 +128,10 @@ class FakeJobs:
         )
         return self._start(turn.answer)
 
+    async def sum_up(self, conversation_id: str) -> FakeJob:
+        """As a message of the user."""
+        return await self.send(conversation_id, "Sum up the file, section by section.")
+
     async def regenerate(self, conversation_id: str) -> FakeJob:
         (answered, _) = await self._conversations.messages(conversation_id, limit=2)
         conversation = await self._conversations.get(conversation_id)

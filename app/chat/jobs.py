@@ -107,6 +107,12 @@ class Jobs:
         """Start another answer to the last message of the user."""
         return await self._start(conversation_id, lambda: self._session.plan_again(conversation_id))
 
+    async def sum_up(self, conversation_id: str) -> Job:
+        """Start a summary of the one document that the conversation asks, section by section."""
+        return await self._start(
+            conversation_id, lambda: self._session.plan_digest(conversation_id)
+        )
+
     async def continue_from(
         self, conversation_id: str, answer_id: str, place: int, token_id: int
     ) -> Job:

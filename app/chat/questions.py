@@ -9,23 +9,33 @@ from typing import TYPE_CHECKING
 
 from app.chat.belonging import belonging_of, request_options
 from app.chat.chat_model import ChatModel
+from app.chat.digest import digest_of, wish_of
 from app.chat.draft import Draft
 from app.chat.likelihoods import NUM_ALTERNATIVES
 from app.chat.message import Conversation, Message, Seen
 from app.chat.prompts import Prompt, make_prompt
 from app.chat.quotations import grounds_of
 from app.chat.senses import check_readable, unread_notice
-from app.chat.whole_reading import Reading, held_reading, reading_of
+from app.chat.whole_reading import Reading, grounds_of_whole, held_reading, reading_of
 from app.chat.writing import Begun, Question
 from app.documents.grounds import Grounds
 from app.media.attachment import Attachment
 from app.settings import Settings
 from engine.errors import UsageError
+from engine.request import RequestOptions
 from engine.sampling_params import with_changes
 
 if TYPE_CHECKING:
     from app.documents.answering import Answering
 
+NOTHING_CHOSEN = (
+    "No file is chosen to be summed up: choose one at the message box, or “Ask” beside it in"
+    " Documents."
+)
+NOT_ONE_TO_SUM_UP = (
+    "One document is summed up at a time, and what was chosen is none with text, or more than one:"
+    " choose one file."
+)
 NO_MARKS_IN_A_FORM = (
     "This answer has a form, so it does not say which statement stands in which passage."
 )
@@ -96,6 +106,38 @@ class Questions:
             form=conversation.answer_form,
             grounds=grounds,
             read=reading.read if isinstance(reading, Reading) else None,
+        )
+
+    async def of_digest(
+        self, conversation: Conversation, path: Sequence[Message], *, is_again: bool = False
+    ) -> Question:
+        """For a summary of the one document that the conversation asks. `is_again`: the wish for it
+        is the last message of `path`, and not yet to come."""
+        settings = self._settings()
+        params = with_changes(settings.sampling, conversation.sampling)
+        model = await self._model()
+        documents = conversation.documents
+        if documents is None or self._answering is None:
+            raise UsageError(NOTHING_CHOSEN)
+        read = await self._answering().whole(documents)
+        if read is None:
+            raise UsageError(NOT_ONE_TO_SUM_UP)
+        digest = await digest_of(
+            model, read, params, conversation.system_prompt, conversation.created_at
+        )
+        draft = Draft(model, conversation, path, None if is_again else wish_of(read))
+        belonging = belonging_of(conversation.conversation_id)
+        return Question(
+            model=model,
+            made=Prompt(draft.turns(), [], Seen()),
+            params=params,
+            options=RequestOptions(belonging=belonging, is_background=True),
+            system_prompt=conversation.system_prompt,
+            clock=conversation.created_at,
+            examples=conversation.examples,
+            grounds=grounds_of_whole(read, documents),
+            read=read,
+            digest=digest,
         )
 
     async def _reading(

@@ -16,6 +16,7 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from app.chat.chat_model import ChatModel
+from app.chat.digest import IN_SHORT_HEADING, Digest, progress
 from app.chat.guided import MOST_TRIES, Checker
 from app.chat.likelihoods import NUM_ALTERNATIVES
 from app.chat.message import Message, MessageState, Role
@@ -97,7 +98,12 @@ class ChatSession:
             path.pop()
         if not path:
             raise UsageError("There is nothing to answer again: write a message first.")
-        question = await self._questions.of(conversation, path, shown)
+        old = shown[len(path)].grounds if len(shown) > len(path) else None
+        if old is not None and old.is_summary:
+            conversation = replace(conversation, documents=old.scope)
+            question = await self._questions.of_digest(conversation, path, is_again=True)
+        else:
+            question = await self._questions.of(conversation, path, shown)
         message = await self._conversations.begin_answer(
             conversation_id, path[-1].message_id, question.form, question.grounds
         )
@@ -132,6 +138,18 @@ class ChatSession:
         )
         return Writing(message, replace(question, begun=begun, options=options))
 
+    async def plan_digest(self, conversation_id: str) -> Writing:
+        """A summary of the one document that the conversation asks, section by section."""
+        conversation = await self._conversations.get(conversation_id)
+        path = await self._conversations.messages(conversation_id)
+        question = await self._questions.of_digest(conversation, path)
+        text = question.path[-1].content
+        parent_id = path[-1].message_id if path else None
+        turn = await self._conversations.begin_turn(
+            conversation_id, text, parent_id, grounds=question.grounds
+        )
+        return Writing(turn.answer, question)
+
     async def reply(self, writing: Writing) -> None:
         """Write the answer and store it, also when it fails, is stopped or is cancelled."""
         try:
@@ -152,6 +170,9 @@ class ChatSession:
             writing.say(nothing_found(grounds))
             writing.end(MessageState.DONE, FinishReason.STOP.value)
             return
+        if writing.question.digest is not None:
+            await self._digest(writing, writing.question.digest)
+            return
         if writing.question.made.gap is not None:
             await self._sum_up(writing)
             if writing.is_over:
@@ -160,7 +181,7 @@ class ChatSession:
         checker = Checker(guidance)
         tries = checker.tries(writing.question.params)
         for number, params in enumerate(tries, 1):
-            last = await self._ask(writing, params, guidance)
+            last = await self._ask(writing, writing.question.prompt, params, guidance)
             check = None
             if last.finish_reason is not FinishReason.ABORT:
                 check = await checker.check(writing.settle())
@@ -195,15 +216,41 @@ class ChatSession:
         writing.tell("")
         return guidance
 
+    async def _digest(self, writing: Writing, digest: Digest) -> None:
+        """Section by section: what is there is kept, whatever ends it."""
+        began = monotonic()
+        summaries: list[str] = []
+        for number, section in enumerate(digest.sections, start=1):
+            notice = progress(digest, number, monotonic() - began)
+            writing.part(section.heading)
+            writing.note(notice)
+            prompt = await digest.prompt_of(section)
+            last = await self._ask(writing, prompt, digest.params, None, notice)
+            if writing.is_stopped:
+                break
+            summaries.append(writing.settle_part())
+        else:
+            short = await digest.prompt_in_short(summaries)
+            if short is not None:
+                writing.part(IN_SHORT_HEADING)
+                last = await self._ask(writing, short, digest.params, None)
+        assert writing.question.grounds is not None
+        await self._cite(writing, writing.question.grounds)
+        writing.finish(last, None)
+
     async def _ask(
-        self, writing: Writing, params: SamplingParams, guidance: Guidance | None
+        self,
+        writing: Writing,
+        prompt: list[int],
+        params: SamplingParams,
+        guidance: Guidance | None,
+        notice: str = "",
     ) -> RequestOutput:
-        """Let the model write; the last output."""
+        """Let the model write; the last output. `notice` stands beside it meanwhile."""
         saved = monotonic()
         last: RequestOutput | None = None
         begun = writing.question.begun
         beginning = begun.token_ids if begun else ()
-        prompt = writing.question.prompt
         belonging = writing.question.options.belonging
         async with self._readers.alone(belonging, lambda: _waits(writing)) as note_read:
             with self._submit(writing, prompt, params, guidance, beginning) as stream:
@@ -212,7 +259,7 @@ class ChatSession:
                     note_read(len(prompt) if last.token_ids else last.num_prompt_tokens_read)
                     is_due = last.finish_reason is None and monotonic() - saved >= SAVE_INTERVAL_S
                     if last.text and is_due:
-                        await self._save_partial(writing)
+                        await self._save_partial(writing, notice)
                         saved = monotonic()
         assert last is not None
         return last
@@ -246,7 +293,7 @@ class ChatSession:
             stream.abort()
         return stream
 
-    async def _save_partial(self, writing: Writing) -> None:
+    async def _save_partial(self, writing: Writing, notice: str = "") -> None:
         message = writing.message
         try:
             await self._conversations.save_partial(
@@ -260,7 +307,7 @@ class ChatSession:
             logger.warning("a partial answer was not stored: %s", error)
             writing.note(NOT_SAVED + str(error))
         else:
-            writing.note("")
+            writing.note(notice)
 
     async def _store(self, writing: Writing) -> None:
         """Store the finished answer, trying again for as long as that fails."""

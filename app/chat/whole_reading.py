@@ -130,16 +130,23 @@ async def reading_of(
     cost = await cost_of(draft.model, read, max_answer_tokens)
     if not cost.fits:
         return too_long(read, cost)
-    grounds = Grounds(
+    return Reading(read, grounds_of_whole(read, scope, draft.question, cost.num_tokens))
+
+
+def grounds_of_whole(
+    read: WholeText, scope: Scope, question: str = "", num_tokens: int = 0
+) -> Grounds:
+    """What an answer stands on that has all of a document, which is this much of its prompt.
+    Without a question it is a summary of it."""
+    return Grounds(
         scope=scope,
-        searched=draft.question,
+        searched=question,
         num_documents=1,
         is_found=True,
         fence=read.whole.fence,
-        num_tokens=cost.num_tokens,
+        num_tokens=num_tokens,
         whole=read.whole,
     )
-    return Reading(read, grounds)
 
 
 async def held_reading(held: Grounds, answering: "Answering") -> Reading:

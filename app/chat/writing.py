@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 
 from app.chat.answer_form import AnswerForm
 from app.chat.chat_model import ChatModel
+from app.chat.digest import Digest
 from app.chat.draft import NEWEST
 from app.chat.example import Example
 from app.chat.guided import Check
@@ -64,6 +65,9 @@ class Question:
     read: WholeText | None = None
     """The document that stands whole before all that is said, in the system prompt."""
 
+    digest: Digest | None = None
+    """The answer is a summary of a document, made by several requests."""
+
     @property
     def is_asked(self) -> bool:
         """The model is asked; it is not where nothing was found to stand on."""
@@ -95,6 +99,7 @@ class Writing:
         self._content: list[str] = []
         self._token_ids: list[int] = []
         self._choices: list[TokenChoice] = []
+        self._part = 0
         self._num_read = 0
         self._is_stopped = False
         self.stream: OutputStream | None = None
@@ -150,6 +155,19 @@ class Writing:
         """All of it is there: the text of the answer, without thinking."""
         self._add_text(*self._splitter.finish())
         return "".join(self._content)
+
+    def part(self, heading: str) -> None:
+        """What comes next is another part of the answer, and asked for by another request."""
+        self.settle()
+        self._splitter = self.question.model.splitter()
+        self._part = len(self._content)
+        before = "\n\n" if self._content else ""
+        self.say(f"{before}**{heading}**\n\n")
+
+    def settle_part(self) -> str:
+        """All of a part is there: its text, with its heading."""
+        self._add_text(*self._splitter.finish())
+        return "".join(self._content[self._part :]).strip()
 
     def say(self, text: str) -> None:
         """Words of the app, where no model is asked."""

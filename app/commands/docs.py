@@ -8,6 +8,7 @@ from app.amounts import counted
 from app.commands.ask import ask
 from app.commands.console import Console, write_json
 from app.commands.options import Options
+from app.commands.sum_up import sum_up
 from app.documents.collections import collections
 from app.documents.document import FileState, page_in_words
 from app.documents.library import Library
@@ -32,6 +33,9 @@ async def docs(services: Services, options: Options, console: Console) -> None:
     await services.documents.prepare()
     if options.action == "ask":
         await ask(services, options, console)
+        return
+    if options.action == "sum-up":
+        await sum_up(services, options, console)
         return
     actions = {
         "add": add,

@@ -44,6 +44,11 @@ class Grounds:
     numbers: tuple[int, ...] = ()
 
     @property
+    def is_summary(self) -> bool:
+        """Of a whole document, which nobody asked a question about."""
+        return self.whole is not None and not self.searched
+
+    @property
     def numbered(self) -> Iterator[tuple[int, Quotation]]:
         """Each quotation after its number."""
         numbers = self.numbers if self.whole else range(1, len(self.quotations) + 1)

@@ -54,6 +54,7 @@ class Asks:
                 elem_id="whole", label="Read all of it", container=False, scale=0, min_width=0
             )
             self.cost = gr.Markdown(elem_id="whole_cost")
+            self.sum_up = gr.Button("Sum it up", size="sm", elem_id="sum_up", scale=0, min_width=0)
         self.whole_outputs = [self.whole_row, self.whole, self.cost]
 
     def show(self, documents: Scope | None) -> list[Any]:

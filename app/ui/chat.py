@@ -5,8 +5,9 @@ closing or reloading the page changes nothing about the answer.
 """
 
 import asyncio
+import contextlib
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -35,6 +36,7 @@ WINDOW = 40
 """Messages shown at first, and added by each "Show earlier messages"."""
 
 STAY_S = 20.0
+EARLIER_S = 20.0
 TYPING_PAUSE_S = 0.3
 """A text that is being written is measured this often at most."""
 
@@ -97,19 +99,50 @@ class Shown:
         return [one for one in self.messages if one.message_id != answer.message_id]
 
 
+class Following:
+    """What a tab follows; `earlier` are those that it followed before and that go on."""
+
+    def __init__(self, earlier: "Sequence[Following]") -> None:
+        self._earlier = earlier
+        self._ended = asyncio.Event()
+
+    async def earlier_end(self) -> bool:
+        """Wait for them: what they gave last is on the page then. False: there were none."""
+        ends = [asyncio.create_task(each._ended.wait()) for each in self._earlier]
+        if ends:
+            # One that nobody reads any more may not come to its end.
+            await asyncio.wait(ends, timeout=EARLIER_S)
+        for each in ends:
+            each.cancel()
+        return bool(ends)
+
+    def end(self) -> None:
+        self._ended.set()
+
+
 class Tabs:
-    """Which following is the newest in each open tab. Touched by the event loop only."""
+    """What each open tab follows, the newest last. Touched by the event loop only."""
 
     def __init__(self) -> None:
-        self._newest: dict[str, object] = {}
+        self._followings: dict[str, list[Following]] = {}
+        self._newest: dict[str, Following] = {}
 
-    def enter(self, tab: str) -> object:
+    @contextlib.contextmanager
+    def enter(self, tab: str) -> Iterator[Following]:
         """From now on, whatever this tab followed before is stale."""
-        self._newest[tab] = token = object()
-        return token
+        going_on = self._followings.setdefault(tab, [])
+        following = self._newest[tab] = Following(tuple(going_on))
+        going_on.append(following)
+        try:
+            yield following
+        finally:
+            following.end()
+            going_on.remove(following)
+            if not going_on and self._followings.get(tab) is going_on:
+                del self._followings[tab]
 
-    def is_newest(self, tab: str, token: object) -> bool:
-        return self._newest.get(tab) is token
+    def is_newest(self, tab: str, following: Following) -> bool:
+        return self._newest.get(tab) is following
 
     def leave(self, tab: str) -> None:
         self._newest.pop(tab, None)
@@ -174,7 +207,15 @@ class Chat:
     ) -> AsyncGenerator[Updates, None]:
         """Show the conversation, and its running answer to the end or until the tab moves on."""
         tab = str(request.session_hash)
-        token = self.tabs.enter(tab)
+        with self.tabs.enter(tab) as following:
+            given = self._follow(tab, following, conversation_id, num_shown)
+            async with contextlib.aclosing(given) as updates:
+                async for update in updates:
+                    yield update
+
+    async def _follow(
+        self, tab: str, following: Following, conversation_id: str | None, num_shown: int
+    ) -> AsyncGenerator[Updates, None]:
         # The job before the messages: an answer that ends in between is then in one of them.
         job = self.services.jobs.get(conversation_id) if conversation_id else None
         shown = await self.read(conversation_id, num_shown)
@@ -182,15 +223,19 @@ class Chat:
             before = shown.before(job.answer.message)
             busy = self._busy(shown)
             async for answer in job.follow():
-                if not self.tabs.is_newest(tab, token):
+                if not self.tabs.is_newest(tab, following):
                     break
                 held = left_out_before([*before, answer.message])
                 # Whole each time: the last word of an older following may come after the first of
                 # this one, and would take the Stop button away.
                 yield busy | {self.chatbot: rows(before, held) + live_rows(answer)}
             shown = await self.read(conversation_id, num_shown)
-        if self.tabs.is_newest(tab, token):
+        if self.tabs.is_newest(tab, following):
             yield self._idle(shown)
+            # Gradio makes each update ready in a thread, so the last one of an older following may
+            # come after this one, and would stay.
+            if await following.earlier_end() and self.tabs.is_newest(tab, following):
+                yield self._idle(shown)
         else:
             # Gradio repeats the last update at the end; it would paint over the other one.
             yield {output: gr.skip() for output in self.outputs}
@@ -249,22 +294,40 @@ class Chat:
             return [gr.skip(), gr.skip(), gr.skip(), gr.skip(), *self.overflow.hide()]
         if conversation_id is not None:
             return await self._send(text, attached, conversation_id)
+        made_id = await self._create(documents, form, choices)
+        try:
+            await self.services.jobs.send(made_id, text, shown)
+        except InglenookError:
+            await self.services.conversations.purge(made_id)
+            raise
+        self.attached.sent(attached)
+        return ["", "", made_id, made_id, *self.overflow.hide()]
+
+    async def _create(self, documents: str, form: AnswerForm | None, choices: Sequence[Any]) -> str:
+        """A conversation by what is chosen on the page; its id."""
         chosen, sampling = self.settings.changes(choices)
-        conversations = self.services.conversations
-        made = await conversations.create(
+        made = await self.services.conversations.create(
             system_prompt=chosen.system_prompt,
             sampling=sampling,
             answer_form=form,
             examples=chosen.examples,
             documents=scope_from(documents),
         )
+        return made.conversation_id
+
+    @told
+    async def sum_up_file(
+        self, conversation_id: str | None, documents: str, form: AnswerForm | None, *choices: Any
+    ) -> list[Any]:
+        """A summary of the one file that is chosen, section by section. Gives values for `sent`."""
+        made_id = conversation_id or await self._create(documents, form, choices)
         try:
-            await self.services.jobs.send(made.conversation_id, text, shown)
+            await self.services.jobs.sum_up(made_id)
         except InglenookError:
-            await conversations.purge(made.conversation_id)
+            if conversation_id is None:
+                await self.services.conversations.purge(made_id)
             raise
-        self.attached.sent(attached)
-        return ["", "", made.conversation_id, made.conversation_id, *self.overflow.hide()]
+        return [gr.skip(), gr.skip(), made_id, made_id, *self.overflow.hide()]
 
     async def send_example(
         self,

@@ -327,6 +327,8 @@ class Page:
         asks.choice.change(asks.look, chosen, asks.whole_outputs, **ACTING)
         ticked = asks.whole.input(asks.read_whole, [*chosen, asks.whole], asks.choice, **ACTING)
         self._measuring(ticked.success)
+        given = [self.conversation, asks.choice, self.chat.answer_as.form, *self.settings.choices]
+        self._then_answer(asks.sum_up.click(self.chat.sum_up_file, given, self._sent, **ACTING))
         given = [self.conversation, asks.dropped, asks.choice]
         asks.dropped.change(asks.take, given, [asks.choice, asks.dropped], **ACTING)
 

@@ -51,7 +51,7 @@
   const asking = (each) => button("Ask", `Ask questions of ${each.name}`, () => {
     find("#documents").close();
     put(boxIn("#asks_dropped"), JSON.stringify({ only: [each.path] }));
-    find("#composer textarea")?.focus();
+    dispatchEvent(new Event("inglenook:chat"));
   });
 
   // ---- collections of a place or a file

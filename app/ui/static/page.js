@@ -229,6 +229,11 @@
   const closeList = () => {
     if (innerWidth < NARROW) find("#left.open > .toggle-button")?.click();
   };
+  // Something else has sent the reader to the chat.
+  addEventListener("inglenook:chat", () => {
+    closeList();
+    find("#composer textarea")?.focus();
+  });
   // A window that is made narrow would leave the list lying over the chat.
   matchMedia(`(max-width: ${NARROW - 1}px)`).addEventListener("change", closeList);
   const onClick = (event) => {

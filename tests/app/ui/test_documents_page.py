@@ -318,6 +318,10 @@ async def test_the_sheet_fits_a_phone_and_is_left_with_escape(
     assert await page.evaluate("document.documentElement.scrollWidth") <= 390
     await page.keyboard.press("Escape")
     await expect(page.locator("#documents")).to_be_hidden()
+    await page.locator("#open_documents").click()
+    await page.get_by_role("button", name="Ask questions of papers").click()
+    # The list of conversations would lie over the message box.
+    await page.locator("#composer textarea").click()
 
 
 async def test_one_file_is_chosen_to_be_read_whole_after_its_cost_was_shown(
@@ -349,6 +353,8 @@ async def test_one_file_is_chosen_to_be_read_whole_after_its_cost_was_shown(
     assert newest.documents == Scope(paths=(str(papers / "lease.pdf"),), as_whole=True)
     await tab.reload()
     await expect(page.get_by_label("Read all of it")).to_be_checked()
+    await page.get_by_role("button", name="Sum it up").click()
+    await tab.sees("Sum up the file, section by section.")
     await page.get_by_label("Read all of it").uncheck()
     await expect(chosen).to_have_value("Files: lease.pdf")
     newest = (await services.conversations.list(limit=1))[0]

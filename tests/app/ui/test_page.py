@@ -3,7 +3,10 @@
 import asyncio
 import itertools
 import re
+import time
+from typing import Any
 
+import gradio as gr
 import pytest
 from playwright.async_api import expect
 
@@ -239,6 +242,30 @@ async def test_switching_away_and_back_shows_each_conversation_only(
     await tab.open(f"Busy while {title}")
     await tab.sees_answer(LAST_WORD)
     assert await tab.texts("user") == [f"Busy while {title}"]
+
+
+async def test_a_late_update_of_another_conversation_does_not_stay(
+    services: FakeServices, arrive: Arrive, title: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Gradio makes updates ready in threads, and one of them may be slow."""
+    postprocess = gr.Chatbot.postprocess
+
+    def slowly(self: gr.Chatbot, value: Any) -> Any:
+        if "word" in str(value):
+            time.sleep(1.0)
+        return postprocess(self, value)
+
+    await told(services, title, ["Old question", "Old answer"])
+    services.jobs.script = Script(pieces=WORDS, pace_s=0.06)
+    monkeypatch.setattr(gr.Chatbot, "postprocess", slowly)
+    tab = await arrive()
+    await tab.send(f"Busy while {title}")
+    await tab.sees_answer("word5")
+    await tab.open(title)
+    await tab.sees_answer("Old answer")
+    # The update that was on its way has come by then.
+    await asyncio.sleep(2.0)
+    assert (await tab.last_answer()).startswith("Old answer")
 
 
 async def test_a_conversation_that_cannot_be_opened_leaves_the_open_one_marked(
