@@ -15,6 +15,7 @@ BENCHES: Mapping[str, str] = {
     "speculate": "what guessing brings where much is said again, and costs where nothing is",
     "chats": "what the next turn of a conversation waits for, beside a peer; eight workloads",
     "tiers": "processor time for keeping what was read, where it brings nothing",
+    "docs": "files: pages a second, memory, a rescan, a question, and a chat meanwhile",
     "fit": "whether memory and speed of a model are what was foretold before it was loaded",
     "start": "from process start to the first event of the page, and back after a crash",
     "page": "a conversation of 500 messages beside one of ten, in a browser",
