@@ -20,6 +20,7 @@ from app.bench.our_engine import OurEngine
 from app.bench.workload import Generation, Prompts
 from app.documents.library import Library
 from app.documents.pace import PAGES
+from app.interpreter import take_short_turns
 
 PROMPT_TOKENS = 64
 WAIT_S = 0.01
@@ -47,6 +48,7 @@ def chats(
     engine: OurEngine, folder: Path, num_tokens: int, *, min_pairs: int, minutes: float
 ) -> Chats:
     """Chats beside a library that reads `folder`, and alone, in turn."""
+    take_short_turns()
     prompts = Prompts(engine.tokenizer)
     generation = prompts.generations(1, PROMPT_TOKENS, num_tokens)[0]
 
