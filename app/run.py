@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from typing import NoReturn
 
 from app.api import openai
+from app.interpreter import take_short_turns
 from app.launch.link import Doing, Link
 from app.launch.start_facts import StartFacts
 from app.launch.watch import Watch
@@ -113,6 +114,7 @@ def end_early(*_: object) -> NoReturn:
 
 def serve_home(paths: Paths, lock: HomeLock, asked: Run) -> None:
     keep_log(paths)
+    take_short_turns()
     port_notes: list[str] = []
     if asked.link is not None:
         sock, host = asked.link.socket, asked.host

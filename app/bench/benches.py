@@ -16,6 +16,7 @@ BENCHES: Mapping[str, str] = {
     "chats": "what the next turn of a conversation waits for, beside a peer; eight workloads",
     "tiers": "processor time for keeping what was read, where it brings nothing",
     "whole": "a second question about a document that was read from beginning to end",
+    "docs": "files: pages a second, memory, a rescan, a question, and a chat meanwhile",
     "fit": "whether memory and speed of a model are what was foretold before it was loaded",
     "start": "from process start to the first event of the page, and back after a crash",
     "page": "a conversation of 500 messages beside one of ten, in a browser",

@@ -7,6 +7,9 @@ LIBRARY = Holding(
     name="document library",
     steps=STEPS,
     is_only_copy=False,
-    if_damaged="Delete it: it is made again from your files, once you add them again.",
+    if_damaged=(
+        "Move it away and add your folders again: what was read is made anew from your files, and"
+        " only which collections they were in is lost."
+    ),
     text_indexes=("passage_fts",),
 )

@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import NamedTuple
 
 from app.documents.document import Heading, Page
 from app.documents.words import DENSE
@@ -30,6 +31,8 @@ LONGEST_SENTENCE_OVERLEAF = 60
 # Two characters of a script without spaces are about one word.
 WORD = re.compile(rf"[{DENSE}]{{1,2}}|[^\s{DENSE}]+")
 SENTENCE_END = re.compile(r"[.!?。！？…؟۔।][\"'”’»)\]」』]*$")
+# Only a word that ends in one of these is worth that search.
+SENTENCE_SIGNS = frozenset(".!?。！？…؟۔।\"'”’»)]」』")
 CELLS = " | "
 
 
@@ -59,8 +62,9 @@ class Passage:
     heading: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _Word:
+class _Word(NamedTuple):
+    """Made for every word of every document, so it is of the kind that is made quickest."""
+
     start: int
     end: int
     before: Break
@@ -115,12 +119,13 @@ def _passages(page: Page, inherited: tuple[str, ...], following: Page | None) ->
 
 def _words(page: Page) -> list[_Word]:
     """With what lies before each of them."""
-    text, found = page.text, list(WORD.finditer(page.text))
+    text = page.text
     headings = sorted(heading.start for heading in page.headings)
     rows = _rows(text)
-    row = section = 0
+    row = section = last_end = 0
+    last = ""
     words: list[_Word] = []
-    for number, match in enumerate(found):
+    for match in WORD.finditer(text):
         start, end = match.span()
         is_heading = False
         while section < len(headings) and headings[section] <= start:
@@ -128,18 +133,19 @@ def _words(page: Page) -> list[_Word]:
         while row < len(rows) and rows[row][1] <= start:
             row += 1
         in_row = row < len(rows) and rows[row][0] <= start
-        gap = text[found[number - 1].end() : start] if number else ""
-        if is_heading or not number:
+        gap = text[last_end:start]
+        if is_heading or not words:
             before = Break.HEADING
         elif in_row and rows[row][0] < start and "\n" not in gap:
             before = Break.NONE
-        elif in_row or gap.count("\n") > 1 or (row and rows[row - 1][1] == found[number - 1].end()):
+        elif in_row or gap.count("\n") > 1 or (row and rows[row - 1][1] == last_end):
             before = Break.PARAGRAPH
-        elif SENTENCE_END.search(found[number - 1].group()):
+        elif last[-1] in SENTENCE_SIGNS and SENTENCE_END.search(last):
             before = Break.SENTENCE
         else:
             before = Break.WORD
         words.append(_Word(start, end, before))
+        last, last_end = match.group(), end
     return words
 
 

@@ -48,7 +48,7 @@ def cited(message: Message, grounds: Grounds) -> str:
         lambda citation: f"{_MARK}{order[citation]}{_END}",
         (_UNFOUND, _FOUND),
     )
-    return _placed(show_answer(signs), message, grounds)
+    return _placed(show_answer(signs, has_links=False), message, grounds)
 
 
 def looked_at(message: Message, grounds: Grounds) -> str:

@@ -80,6 +80,7 @@ def formed(message: Message) -> str:
         medium_of(message),
         message.outcome,
         f"{mark_of(message)}\u00a0· {name_of(message.made_in.form)}",
+        message.grounds is None,
     )
 
 
@@ -99,7 +100,7 @@ def forming(message: Message) -> str:
         # A diagram is drawn when it is complete.
         return _fenced(text, "")
     if medium is Medium.MARKDOWN:
-        return show_answer(text)
+        return show_answer(text, has_links=message.grounds is None)
     shape = shape_of(text, medium)
     if shape is None or isinstance(shape, str):
         return f'<p class="plain">{show_verbatim(text if shape is None else shape)}</p>'
@@ -108,8 +109,10 @@ def forming(message: Message) -> str:
 
 # The rows of a conversation are made anew with every piece of an answer that is written below.
 @lru_cache(maxsize=64)
-def _formed(message_id: str, text: str, medium: Medium, outcome: Outcome, mark: str) -> str:
-    before, inside = _parts(text, medium, outcome is Outcome.WHOLE)
+def _formed(
+    message_id: str, text: str, medium: Medium, outcome: Outcome, mark: str, has_links: bool
+) -> str:
+    before, inside = _parts(text, medium, outcome is Outcome.WHOLE, has_links)
     takes = (
         '<span class="takes"><button type="button" class="copy_all">Copy</button>'
         f'<button type="button" class="download">Download .{ENDINGS[medium]}</button></span>'
@@ -121,10 +124,10 @@ def _formed(message_id: str, text: str, medium: Medium, outcome: Outcome, mark: 
     )
 
 
-def _parts(text: str, medium: Medium, is_whole: bool) -> tuple[str, str]:
+def _parts(text: str, medium: Medium, is_whole: bool, has_links: bool) -> tuple[str, str]:
     """The answer as markdown, or as HTML in which its shape can be exchanged for its text."""
     if medium is Medium.MARKDOWN:
-        return f"{closed(show_answer(text))}\n\n", ""
+        return f"{closed(show_answer(text, has_links=has_links))}\n\n", ""
     if medium in FENCED:
         return f"{_fenced(text, FENCED[medium] if is_whole else '')}\n\n", ""
     shape = shape_of(text, medium)

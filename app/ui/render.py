@@ -87,7 +87,10 @@ def live_rows(answer: Answer) -> list[Row]:
     note = f'<p class="note">{show_verbatim(message.notice)}</p>' if message.notice else ""
     if message.content:
         thoughts = [_thoughts(message, "done")] if message.thinking else []
-        text = show_answer(message.content) if message.made_in is None else forming(message)
+        if message.made_in is None:
+            text = show_answer(message.content, has_links=message.grounds is None)
+        else:
+            text = forming(message)
         # What stands in the note must not become part of an unfinished table or list.
         body = closed(text) if note and message.made_in is None else text
         return [*thoughts, _row("assistant", f"{body}\n\n{note}" if note else text)]
@@ -164,9 +167,8 @@ def _small_print(message: Message) -> str:
 
 
 def _thoughts(message: Message, status: str) -> Row:
-    return _row("assistant", show_answer(message.thinking)) | {
-        "metadata": {"title": "Thinking", "status": status}
-    }
+    shown = show_answer(message.thinking, has_links=message.grounds is None)
+    return _row("assistant", shown) | {"metadata": {"title": "Thinking", "status": status}}
 
 
 def _row(role: str, markdown: str) -> Row:

@@ -91,7 +91,7 @@ async def test_a_damaged_library_of_files_holds_up_nothing_else(paths: Paths) ->
     services = FakeModelServices(paths, FakeEngine())
     services.start()
     await services.conversations.create("Kept")
-    with pytest.raises(HistoryError, match="document library at .* Delete it"):
+    with pytest.raises(HistoryError, match="document library at .* Move it away"):
         await services.documents.prepare()
     await services.close()
 

@@ -5,7 +5,7 @@ pdfium takes one thread at a time only, and a file may crash it: it runs in the 
 
 import re
 import unicodedata
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 
 import pypdfium2
@@ -128,20 +128,26 @@ def _has_picture(page: pypdfium2.PdfPage) -> bool:
 
 def is_garbled(text: str) -> bool:
     """Whether its letters make no words, so that it can be neither found nor understood."""
-    shown = [character for character in text if not character.isspace()]
-    if not shown:
+    # A page has thousands of characters, and less than a hundred different ones.
+    shown = {each: num for each, num in Counter(text).items() if not each.isspace()}
+    num_shown = sum(shown.values())
+    if not num_shown:
         return False
     strange = sum(
-        character == "\ufffd" or unicodedata.category(character) in ("Co", "Cn")
-        for character in shown
+        num
+        for character, num in shown.items()
+        if character == "\ufffd" or unicodedata.category(character) in ("Co", "Cn")
     )
-    if strange > GARBLED_SHARE * len(shown):
+    if strange > GARBLED_SHARE * num_shown:
         return True
-    letters = LATIN.findall(unicodedata.normalize("NFD", text.lower()))
+    letters = Counter[str]()
+    for character, num in shown.items():
+        for letter in LATIN.findall(unicodedata.normalize("NFD", character.lower())):
+            letters[letter] += num
     # Tables of codes and figures are no prose; there this says nothing.
-    if len(letters) < max(LETTERS_TO_JUDGE, 0.5 * len(shown)):
+    if letters.total() < max(LETTERS_TO_JUDGE, 0.5 * num_shown):
         return False
-    return sum(letter in COMMON for letter in letters) < LEAST_COMMON * len(letters)
+    return sum(letters[letter] for letter in COMMON) < LEAST_COMMON * letters.total()
 
 
 def _outline(document: pypdfium2.PdfDocument) -> Outline:

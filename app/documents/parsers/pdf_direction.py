@@ -17,11 +17,14 @@ import pypdfium2.raw as pdfium
 RIGHT_TO_LEFT = re.compile("[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]")
 # What pdfium itself makes of one letter of Unicode, and makes in the right order.
 RIGHT_ALREADY = re.compile("\u0644[\u0622\u0623\u0625\u0627\u0671]|\u0627\u0644\u0644\u0647")
+# Where a font maps a sign to nothing its code is given, and 3 is the space of TrueType.
+UNMAPPED_SPACE = "\x03"
 
 
 def logical_text(text_page: pypdfium2.PdfTextPage) -> str:
     units = "".join(map(_turned, _signs(text_page)))
-    return units.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    text = units.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return text.replace(UNMAPPED_SPACE, " ")
 
 
 def _signs(text_page: pypdfium2.PdfTextPage) -> Iterator[str]:

@@ -68,16 +68,18 @@
   });
   addEventListener("paste", (event) => {
     const files = [...(event.clipboardData?.files ?? [])];
-    if (!files.length || !event.target.closest?.("#composer") || !canTake()) return;
+    if (!files.length || !event.target.closest?.("#composer")) return;
+    // Other programs put a picture of a text beside the text: where the model sees none, that goes.
+    if (!canTake() && event.clipboardData.types.includes("text/plain")) return;
     event.preventDefault();
     bringAll(files);
   }, true);
-  const isTaken = (event) => canTake() && hasFiles(event);
-  addEventListener("dragover", (event) => isTaken(event) && event.preventDefault());
+  addEventListener("dragover", (event) => hasFiles(event) && event.preventDefault());
   addEventListener("drop", (event) => {
-    if (!isTaken(event) || event.target.closest?.("dialog")) return;
+    if (!hasFiles(event) || event.target.closest?.("dialog")) return;
     event.preventDefault();
-    // Others are documents, and asks.js offers to take them in.
+    // Others are documents, and asks.js offers to take them in. What the model cannot see or hear
+    // is refused in a sentence by the app.
     bringAll([...event.dataTransfer.files].filter(isSeenOrHeard));
   });
 })();

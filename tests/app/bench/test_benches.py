@@ -20,6 +20,10 @@ SMALL = {
     "sampling": "--tokens 600 --pairs 1 --minutes 0",
     "guided": "--forms 1 --pairs 1 --minutes 0",
     "speculate": "--works 1 --tokens 12 --pairs 1 --minutes 0",
+    "docs": (
+        "--pages 6 --long 8 --files 12 --passages 300 --questions 4 --times 1 --tokens 3"
+        " --pairs 1 --minutes 0 --context 512"
+    ),
     "fit": "--random 1 --pairs 1 --minutes 0 --tokens 4 --context 1024",
     "start": "--pairs 1 --minutes 0",
     "whole": "--tokens 300 --context 2048 --pairs 1 --minutes 0",

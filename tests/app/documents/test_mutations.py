@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from app.documents.document import Facts, FileState, Page, Unreadable
+from app.documents.library import Library
+from app.documents.overview import status_of
 from app.documents.reading import Limits, Reader
 from tests.app.documents.office_files import (
     docx,
@@ -122,3 +124,29 @@ async def test_whatever_is_wrong_with_a_file_it_has_a_state(name: str, tmp_path:
     assert FileState.FAILED not in seen
     expected = FileState.NEEDS_PASSWORD if name == "b.pdf" else FileState.INDEXED
     assert seen[0] is (FileState.NO_TEXT if name == "a.ods" else expected)
+
+
+@pytest.mark.parametrize("num_each", [3, pytest.param(500, marks=pytest.mark.nightly)])
+async def test_none_of_many_is_lost_from_the_counters(num_each: int, room: Path) -> None:
+    folder = room / "papers"
+    folder.mkdir()
+    chance = random.Random(6)
+    for name, data in FILES.items():
+        for number in range(num_each):
+            is_archive = data.startswith(b"PK") and number % 2
+            changed = (damaged_inside if is_archive else damaged)(data, chance)
+            (folder / f"{number}{name}").write_bytes(changed)
+    library = Library(room / "documents.sqlite3", Reader(limits=Limits(seconds=5)))
+    try:
+        await library.prepare()
+        await library.add(folder)
+        await library.settled()
+        status = await library.ask(status_of)
+    finally:
+        await library.close()
+    assert len(status.files) == sum(status.counts.values()) == num_each * len(FILES)
+    assert FileState.WAITING not in status.counts
+    # None ended the process that reads, and none had to be given up.
+    assert [file for file in status.files if file.state is FileState.FAILED] == []
+    assert all(file.message for file in status.files if file.state is not FileState.INDEXED)
+    print(dict(status.counts))

@@ -4,9 +4,10 @@ import errno
 import sys
 from collections.abc import Iterator
 
+import psutil
 import pytest
 
-from app.documents.process import ParserProcess
+from app.documents.process import BEHIND, ParserProcess
 
 
 @pytest.fixture
@@ -35,6 +36,14 @@ def test_a_process_that_takes_no_more_is_gone(process: ParserProcess) -> None:
     process._process.stdin.close()
     process._process.stdin = Closed()  # type: ignore[assignment]
     assert not process.send({"size": 5}, lambda: iter([b"words"]))
+    process.kill()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has classes instead")
+@pytest.mark.parametrize("process", ["import time; time.sleep(600)"], indirect=True)
+def test_the_app_goes_before_the_process_that_reads(process: ParserProcess) -> None:
+    own = psutil.Process().nice()
+    assert process._seen.nice() == min(19, own + BEHIND)
     process.kill()
 
 

@@ -37,6 +37,24 @@ def test_a_diagram_makes_no_elements_of_its_labels() -> None:
     assert show_answer("```html\n<b>mermaid\n```") == "```html\n<b>mermaid\n```"
 
 
+@pytest.mark.parametrize(
+    ("written", "shown"),
+    [
+        ("ftp://a.example/b.", "&#x00066;&#x00074;&#x00070;://a.example/b."),
+        ("See WWW.a.example", "See &#x00057;&#x00057;&#x00057;.a.example"),
+        ("Write to a@b.example", "Write to a&#x00040;b.example"),
+        ("[x](javascript:y)", "[x&#x0005D;(javascript:y)"),
+        ("[x][y]", "[x&#x0005D;[y]"),
+        ("`https://a.example` is code", "`https://a.example` is code"),
+        ("$$ www.a $$", "$$ www. a $$"),
+        ("```mermaid\nclick A\n```", "```text\nclick A\n```"),
+        ("At 3 (so) a: b, 5 > 4 [1].", "At 3 (so) a: b, 5 > 4 [1]."),
+    ],
+)
+def test_what_may_come_from_a_strangers_file_leads_nowhere(written: str, shown: str) -> None:
+    assert show_answer(written, has_links=False) == shown
+
+
 COVER = "<div style='position:fixed'>cover</div>"
 
 

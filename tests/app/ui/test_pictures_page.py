@@ -122,6 +122,38 @@ async def test_a_file_that_cannot_be_read_is_refused_in_a_sentence(
     tab.faults[:] = [each for each in tab.faults if "400 (Bad Request)" not in each]
 
 
+DROP = """(target, [content, name]) => {
+  const data = new DataTransfer();
+  data.items.add(new File([new Uint8Array(content)], name, { type: "image/png" }));
+  for (const type of ["dragover", "drop"]) {
+    const how = { dataTransfer: data, bubbles: true, cancelable: true };
+    target.dispatchEvent(new DragEvent(type, how));
+  }
+}"""
+
+
+async def test_a_picture_that_falls_on_a_chat_is_added(
+    arrive: Arrive, seeing: FakeServices
+) -> None:
+    tab = await arrive()
+    await expect(tab.page.locator("#attach")).to_be_visible()
+    content = list(file("x.png")["buffer"])
+    await tab.page.locator("#chat").evaluate(DROP, [content, "cat.png"])
+    await expect(tab.page.locator("#attached_strip .chip img")).to_have_count(1)
+
+
+async def test_where_the_model_sees_nothing_a_dropped_picture_is_refused_in_a_sentence(
+    arrive: Arrive, services: FakeServices
+) -> None:
+    tab = await arrive()
+    content = list(file("x.png")["buffer"])
+    await tab.page.locator("#chat").evaluate(DROP, [content, "cat.png"])
+    await expect(tab.page.get_by_role("alert")).to_contain_text("cannot read image")
+    await expect(tab.page.locator("#attached_strip .chip")).to_have_count(0)
+    await expect(tab.page.locator("#asks_note")).to_have_count(0)
+    tab.faults[:] = [each for each in tab.faults if "400 (Bad Request)" not in each]
+
+
 async def test_only_the_page_may_bring_a_file(arrive: Arrive, seeing: FakeServices) -> None:
     tab = await arrive()
     url = f"{tab.url}_app/attachments"

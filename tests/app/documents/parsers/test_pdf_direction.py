@@ -37,3 +37,8 @@ def test_latin_words_beside_it_stay_as_they_are() -> None:
 
 def test_a_sign_above_a_letter_stays_with_it() -> None:
     assert text_of_codes({65: "\u062d\u064e"}) == "\u062d\u064e"
+
+
+def test_a_space_that_its_font_maps_to_nothing_parts_words() -> None:
+    signs = {65: "\u0645\u0633", 3: "", 66: "habibi"}
+    assert text_of_codes(signs).split() == ["\u0645\u0633", "habibi"]

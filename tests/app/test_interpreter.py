@@ -1,0 +1,15 @@
+"""The engine does not wait long for whoever computes in Python."""
+
+import sys
+
+from app.interpreter import TURN_S, take_short_turns
+
+
+def test_turns_are_short_where_an_engine_writes() -> None:
+    before = sys.getswitchinterval()
+    try:
+        take_short_turns()
+        assert abs(sys.getswitchinterval() - TURN_S) < 1e-6
+        assert before > TURN_S
+    finally:
+        sys.setswitchinterval(before)
