@@ -19,6 +19,7 @@ from app.documents.cite import Checked
 from app.documents.collections import collect, files_in, take_out
 from app.documents.contents import make_index_if_old, merge_index
 from app.documents.document import FileState
+from app.documents.embedding.embeddings import NO_EMBEDDING, Embedding, Embeddings
 from app.documents.holding import LIBRARY
 from app.documents.intake import READER_VERSION, AtWork, Intake, Reader
 from app.documents.overview import read_again
@@ -77,13 +78,15 @@ class Library:
         *,
         received: Path | None = None,
         drawer: Drawer | None = None,
+        embedding: Embedding = NO_EMBEDDING,
     ) -> None:
         self._store = Database(path, LIBRARY)
         self._finder = Database(path, LIBRARY, is_reader=True)
         self._roots = Roots(self._store, own, received)
         self._search = Search()
         self._looking = asyncio.Lock()
-        self._intake = Intake(self._store, reader)
+        self.embeddings = Embeddings(self._store, self._finder, embedding)
+        self._intake = Intake(self._store, reader, self.embeddings.wake)
         self._pictures = Pictures(drawer)
         self._following: asyncio.Task[None] | None = None
         self._watch: Watch | None = None
@@ -106,6 +109,7 @@ class Library:
         if self._watch is None:
             self._watch = Watch(self)
             self._following = asyncio.create_task(self._watch.run())
+            self.embeddings.wake()
 
     @property
     def notice(self) -> str:
@@ -228,10 +232,11 @@ class Library:
         """The best places for a question, in all of the library or in some collections. Raises
         UsageError for a collection that is not there."""
         names = tuple(collections)
+        meant = await self.embeddings.meant(question)
 
         def ask(tables: Tables) -> Found:
             condition, values = files_in(tables, names)
-            return self._search.find(tables, question, condition, values, limit)
+            return self._search.find(tables, question, condition, values, limit, meant)
 
         return await self.ask(ask)
 
@@ -239,9 +244,11 @@ class Library:
         """As `find`, in what a conversation asks. Raises UsageError for a collection that is not
         there."""
 
+        meant = await self.embeddings.meant(question)
+
         def ask(tables: Tables) -> Looked:
             condition, values = files_in(tables, scope.collections, scope.paths)
-            found = self._search.find(tables, question, condition, values, limit)
+            found = self._search.find(tables, question, condition, values, limit, meant)
             return Looked(
                 found,
                 num_documents(tables, condition, values),
@@ -277,6 +284,7 @@ class Library:
             self._following.cancel()
             await asyncio.wait([self._following])
         await self._intake.close()
+        await self.embeddings.close()
         await self._pictures.close()
         await asyncio.to_thread(self._finder.close)
         await asyncio.to_thread(self._store.close)
