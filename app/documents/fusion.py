@@ -14,7 +14,7 @@ from sqlite_utils import Database as Tables
 from app.documents.embedding.matrix import Matrix, Near
 from app.documents.text_index import Candidate
 
-K = 20
+K = 10
 """The larger, the less a first place counts."""
 WORDS_ACROSS = 0.25
 """What a place by words counts where question and document are in different languages: what they

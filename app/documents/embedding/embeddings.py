@@ -17,10 +17,12 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from app.documents.embedding.choice import NONE, EmbedderChoice, is_there
+from app.documents.embedding.choice import NONE, EmbedderChoice
 from app.documents.embedding.embedder import Embedder
 from app.documents.embedding.language import languages_of
+from app.documents.embedding.model_files import is_there, process_for
 from app.documents.embedding.process import EmbeddingProcess
+from app.documents.embedding.trial import Trial, check_meaning
 from app.documents.embedding.vectors import (
     Progress,
     Used,
@@ -36,7 +38,7 @@ from app.documents.embedding.vectors import (
 )
 from app.documents.fusion import Meant
 from app.history.database import Database
-from engine.errors import EngineError, HomeError, ModelError
+from engine.errors import EngineError, HomeError, ModelError, ModelUnsupported
 
 AT_ONCE = 16
 """Passages in one transaction: what an end in the middle costs."""
@@ -92,6 +94,8 @@ class Embeddings:
         self._former: EmbeddingProcess | None = None
         self._given_up: set[Wanted] = set()
         self._problem = ""
+        self.is_waiting = False
+        """For a model that writes."""
         self._opening = asyncio.Lock()
 
     def wake(self) -> None:
@@ -134,6 +138,23 @@ class Embeddings:
             logger.warning("a question was searched by its words alone: %s", error)
             return None
         return Meant(searched.embedder_id, vector, languages)
+
+    async def try_out(self, choice: EmbedderChoice) -> Trial:
+        """What it is, that it tells texts apart, and what choosing it costs; nothing is changed.
+        Raises ModelError, HomeError."""
+        process = await self._new_process(choice)
+        try:
+            embedder = await process.embedder()
+            seconds = await check_meaning(process)
+        except EngineError as error:
+            raise ModelUnsupported(str(error)) from error
+        finally:
+            await process.close()
+        await self._look_at_languages()
+        found = await self._finder.run(
+            lambda tables: progress(tables, embedder.key, embedder.languages)
+        )
+        return Trial(embedder, found.num_without, found.num_without * seconds)
 
     async def status(self) -> EmbeddingStatus:
         choice = self._choose()
@@ -178,8 +199,7 @@ class Embeddings:
         embedder_id = await self._store.run(lambda tables: take_on(tables, embedder))
         after, num_made = 0, 0
         while self._choose() == choice:
-            while await self._store.run(partial(look_at_languages, limit=DOCUMENTS_AT_ONCE)):
-                pass
+            await self._look_at_languages()
             find = partial(next_without, embedder_id=embedder_id, languages=embedder.languages)
             wanted = await self._store.run(partial(find, after=after, limit=AT_ONCE))
             if not wanted:
@@ -198,6 +218,10 @@ class Embeddings:
         await self._store.run(lambda tables: use_only(tables, embedder_id))
         await self._let_former_go()
 
+    async def _look_at_languages(self) -> None:
+        while await self._store.run(partial(look_at_languages, limit=DOCUMENTS_AT_ONCE)):
+            pass
+
     async def _make(self, process: EmbeddingProcess, wanted: list[Wanted]) -> list[Made]:
         """Raises ModelError."""
         made = []
@@ -205,7 +229,9 @@ class Embeddings:
             if each in self._given_up:
                 continue
             while self._is_busy():
+                self.is_waiting = True
                 await asyncio.sleep(QUIET_LOOK_S)
+            self.is_waiting = False
             try:
                 made.append((each, await process.embed(each.text, is_query=False)))
             except EngineError as error:
@@ -220,9 +246,15 @@ class Embeddings:
             if self._chosen is not None:
                 former, self._chosen = self._chosen[1], None
                 await former.close()
-            process = await asyncio.to_thread(lambda: choice.process(self._folder, self._command))
+            process = await asyncio.to_thread(
+                lambda: process_for(choice, self._folder, self._command)
+            )
             self._chosen = (choice, process)
             return process
+
+    async def _new_process(self, choice: EmbedderChoice) -> EmbeddingProcess:
+        make = partial(process_for, choice, self._folder, self._command)
+        return await asyncio.to_thread(make)
 
     async def _process_of(self, searched: Used) -> EmbeddingProcess | None:
         """That which computes with the embedder that is searched: the chosen one, or the one

@@ -1,11 +1,13 @@
 """In which language a text is: by its script first, then by its small words."""
 
 import re
+from collections.abc import Sequence
 
+from app.documents.stop_words import BY_LANGUAGE
 from app.documents.words import fold, languages
 
 SAMPLE = 40_000
-FEWEST_SMALL = 0.08
+FEWEST_SMALL = 0.2
 """Of a document's words; a list of figures or a program has fewer. English prose has 0.4."""
 _SCRIPTS = {
     "ja": re.compile(r"[\u3040-\u30ff\u31f0-\u31ff]"),
@@ -43,12 +45,10 @@ def language_of(text: str) -> str:
     words = folded.split()
     if len(found) != 1 or not words:
         return ""
-    return found[0] if small_share(words, found[0]) >= FEWEST_SMALL else ""
+    return found[0] if _small_share(words, found[0]) >= FEWEST_SMALL else ""
 
 
-def small_share(words: list[str], language: str) -> float:
-    from app.documents.stop_words import BY_LANGUAGE
-
+def _small_share(words: Sequence[str], language: str) -> float:
     return sum(word in BY_LANGUAGE[language] for word in words) / len(words)
 
 
