@@ -5,6 +5,7 @@ counts as if its meaning said the same as its words, so it is neither better nor
 """
 
 from collections.abc import Sequence
+from enum import StrEnum
 from typing import NamedTuple
 
 import numpy as np
@@ -19,6 +20,16 @@ K = 10
 WORDS_ACROSS = 0.25
 """What a place by words counts where question and document are in different languages: what they
 share are names and figures."""
+
+
+class Legs(StrEnum):
+    """By what is searched."""
+
+    WORDS = "words"
+    MEANING = "meaning"
+    """Where the embedder knows the language of the question, or else nothing is found."""
+    BOTH = "both"
+    """By words alone where meaning cannot be."""
 
 
 class Meant(NamedTuple):

@@ -20,6 +20,7 @@ from app.documents.collections import collect, files_in, take_out
 from app.documents.contents import make_index_if_old, merge_index
 from app.documents.document import FileState
 from app.documents.embedding.embeddings import NO_EMBEDDING, Embedding, Embeddings
+from app.documents.fusion import Legs
 from app.documents.holding import LIBRARY
 from app.documents.intake import READER_VERSION, AtWork, Intake, Reader
 from app.documents.overview import read_again
@@ -240,15 +241,17 @@ class Library:
 
         return await self.ask(ask)
 
-    async def look_for(self, question: str, scope: Scope, limit: int = NUM_HITS) -> Looked:
+    async def look_for(
+        self, question: str, scope: Scope, limit: int = NUM_HITS, legs: Legs = Legs.BOTH
+    ) -> Looked:
         """As `find`, in what a conversation asks. Raises UsageError for a collection that is not
         there."""
 
-        meant = await self.embeddings.meant(question)
+        meant = None if legs is Legs.WORDS else await self.embeddings.meant(question)
 
         def ask(tables: Tables) -> Looked:
             condition, values = files_in(tables, scope.collections, scope.paths)
-            found = self._search.find(tables, question, condition, values, limit, meant)
+            found = self._search.find(tables, question, condition, values, limit, meant, legs)
             return Looked(
                 found,
                 num_documents(tables, condition, values),

@@ -11,7 +11,7 @@ from sqlite_utils import Database as Tables
 
 from app.documents.cite import Checked, Citing
 from app.documents.embedding.matrix import Matrix
-from app.documents.fusion import Meant, fuse, nearest
+from app.documents.fusion import Legs, Meant, fuse, nearest
 from app.documents.quotation import Quotation
 from app.documents.rows import path_from
 from app.documents.snippet import Snippet, make_snippet
@@ -104,6 +104,7 @@ class Search:
         values: Sequence[str | int],
         limit: int,
         meant: Meant | None = None,
+        legs: Legs = Legs.BOTH,
     ) -> Found:
         """`within` is a condition on `file` in SQL, or empty for the whole library. Without `meant`
         words alone are searched."""
@@ -114,10 +115,10 @@ class Search:
             self._stretch(tables, each.passage_id, each.score) for each in by_words[:NUM_WEIGHED]
         ]
         is_enough = self._share(tables, weighed, best) >= _floor(weighed)
-        ranked = by_words
+        ranked = [] if legs is Legs.MEANING else by_words
         if meant is not None:
             near = nearest(tables, self._matrix, meant, within, values, NUM_CANDIDATES)
-            fused = fuse(tables, self._matrix, meant, by_words, near)
+            fused = fuse(tables, self._matrix, meant, ranked, near)
             ranked, is_enough = fused.ranked[:NUM_CANDIDATES], is_enough or fused.is_enough
         known = {stretch.passage_ids[0]: stretch for stretch in best}
         found = []
