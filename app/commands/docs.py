@@ -7,11 +7,12 @@ from typing import Any
 from app.amounts import counted
 from app.commands.ask import ask
 from app.commands.console import Console, write_json
-from app.commands.embedder import embedder, follow_vectors, status_as_json, vectors_in_words
+from app.commands.embedder import embedder, follow_vectors, status_as_json
 from app.commands.options import Options
 from app.documents.collections import collections
 from app.documents.document import FileState, page_in_words
 from app.documents.embedding.embeddings import EmbeddingStatus
+from app.documents.embedding.wording import meaning_in_words
 from app.documents.library import Library
 from app.documents.overview import Counts, Status, counts_by_root, status_of
 from app.documents.rows import LibraryFile, num_waiting, roots, under
@@ -168,7 +169,7 @@ def _show(found: Status, vectors: EmbeddingStatus, options: Options, console: Co
     total = counted(len(found.files), "file")
     console.write(f"{total}: {', '.join(counts)}.\n" if counts else f"{total}.\n")
     if found.files and vectors.searched is not None:
-        console.write(f"{vectors_in_words(vectors)}\n")
+        console.write(f"{meaning_in_words(vectors)}\n")
 
 
 async def search(library: Library, options: Options, console: Console) -> None:

@@ -20,6 +20,7 @@
     part.setAttribute("role", "alert");
     const sure = button(yes, yes, async () => {
       const next = await ask(action, { path, is_sure: true });
+      if (next) part.remove();
       take(next);
     });
     part.append(sure, button("No", "No, leave it as it is", () => part.remove()));
@@ -65,6 +66,6 @@
   const collectionChoice = (value, act) => choice("Collection", [["in the whole library", ""], ...state().collections.map(({ name }) => [`in ${name}`, name])], value, act);
   const counts = (list) => list.map(({ words, num }) => `${num.toLocaleString("en")} ${words}`).join(", ");
 
-  const documentRows = { nameOf, whereOf, removal, again, collecting, choice, collectionChoice, counts };
+  const documentRows = { nameOf, whereOf, question, removal, again, collecting, choice, collectionChoice, counts };
   window.inglenook = Object.freeze({ ...inglenook, documentRows: Object.freeze(documentRows) });
 })();
