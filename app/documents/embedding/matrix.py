@@ -3,6 +3,7 @@
 It follows its table: what was added is read, what was deleted is left out, at every search.
 """
 
+import math
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
@@ -13,6 +14,7 @@ from sqlite_utils import Database as Tables
 from app.documents.embedding.vectors import num_deleted
 
 ROWS_READ = 4_096
+FEWEST_COMPARED = 8
 FEWEST_ROWS = 1_024
 
 
@@ -21,6 +23,14 @@ class Near(NamedTuple):
 
     passage_id: int
     closeness: float
+
+
+class Nearest(NamedTuple):
+    """The nearest, best first. `standing`: by how many deviations the first one is nearer than the
+    first of so many passages would be by chance; None where they are too few to tell."""
+
+    near: list[Near]
+    standing: float | None = None
 
 
 class Matrix:
@@ -60,22 +70,26 @@ class Matrix:
 
     def nearest(
         self, question: NDArray[np.float32], limit: int, among: NDArray[np.int64] | None = None
-    ) -> list[Near]:
-        """Best first. `among` are the passages that count; None: all do."""
+    ) -> Nearest:
+        """`among` are the passages that count; None: all do."""
         if not self._size or question.shape != (self._vectors.shape[1],):
-            return []
+            return Nearest([])
         closeness = self.vectors @ question
+        standing = _standing(closeness)
         if among is not None:
-            closeness[~np.isin(self.passage_ids, among)] = -np.inf
+            counts = np.isin(self.passage_ids, among)
+            standing = _standing(closeness[counts])
+            closeness[~counts] = -np.inf
         num = min(limit, self._size)
         best = np.argpartition(-closeness, num - 1)[:num]
         # Of equals the earlier passage goes first, whatever its place in memory.
         best = best[np.lexsort((self.passage_ids[best], -closeness[best]))]
-        return [
+        near = [
             Near(int(self.passage_ids[row]), float(closeness[row]))
             for row in best
             if np.isfinite(closeness[row])
         ]
+        return Nearest(near, standing)
 
     def has(self, passage_ids: Sequence[int]) -> list[bool]:
         """Whether each has a vector."""
@@ -119,3 +133,12 @@ class Matrix:
         vector_ids[: self._size] = self._vector_ids[: self._size]
         passage_ids[: self._size] = self.passage_ids
         self._vectors, self._vector_ids, self._passage_ids = vectors, vector_ids, passage_ids
+
+
+def _standing(closeness: NDArray[np.float32]) -> float | None:
+    num, spread = len(closeness), float(closeness.std()) if len(closeness) else 0.0
+    if num < FEWEST_COMPARED or spread == 0.0:
+        return None
+    # The largest of `num` drawn from a bell curve is about there.
+    by_chance = math.sqrt(2 * math.log(num))
+    return float(closeness.max() - closeness.mean()) / spread - by_chance

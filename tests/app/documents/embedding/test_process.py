@@ -5,9 +5,13 @@ import numpy as np
 import pytest
 
 from app.documents.embedding.embedder import Prefixes
+from app.documents.embedding.minilm import convert
 from app.documents.embedding.process import EmbeddingProcess
+from engine.backends.llama_cpp.embedding_model import EmbeddingModel
 from engine.errors import EngineError, ModelUnsupported
+from tests.engine.backends.llama_cpp.tiny_model import write_tiny_model
 from tests.fake_embedder import COMMAND, WIDTH, asked, write_fake_model
+from tests.tiny_bert import write_tiny_package
 
 
 def process_for(path: Path, **values: object) -> EmbeddingProcess:
@@ -95,4 +99,25 @@ async def test_a_model_that_was_replaced_is_not_taken_for_the_old_one(tmp_path: 
     write_fake_model(path, name="another")
     with pytest.raises(ModelUnsupported, match="replaced"):
         await process.embed("one", is_query=False)
+    await process.close()
+
+
+async def test_the_real_process_computes_as_the_model_does_here(tmp_path: Path) -> None:
+    path = tmp_path / "tiny.gguf"
+    convert(write_tiny_package(tmp_path / "tiny"), path)
+    process = EmbeddingProcess(path)
+    embedder = await process.embedder()
+    assert (embedder.width, embedder.pooling, embedder.languages) == (64, "mean", ("en",))
+    model = EmbeddingModel(path)
+    for is_query in (True, False):
+        vector = await process.embed("the house of bread", is_query=is_query)
+        np.testing.assert_allclose(vector, model.embed("the house of bread"), atol=1e-6)
+    model.close()
+    await process.close()
+
+
+async def test_the_real_process_refuses_a_chat_model(tmp_path: Path) -> None:
+    process = EmbeddingProcess(write_tiny_model(tmp_path / "chat.gguf"))
+    with pytest.raises(ModelUnsupported, match="chat.gguf is no embedding model"):
+        await process.embedder()
     await process.close()

@@ -121,7 +121,7 @@ def test_a_document_that_goes_takes_its_vectors_along(database: Database) -> Non
         forget_unused(tables, [document_id])
         assert as_stored(tables, embedder_id) == {}
         matrix.follow(tables, embedder_id)
-        assert len(matrix.passage_ids) == 0 and matrix.nearest(bag("river", {}), 5) == []
+        assert len(matrix.passage_ids) == 0 and matrix.nearest(bag("river", {}), 5).near == []
 
     database.run_sync(work)
 
@@ -209,11 +209,27 @@ def test_the_nearest_come_first_and_only_of_those_that_count(database: Database)
         fill(tables, embedder_id)
         matrix = Matrix()
         matrix.follow(tables, embedder_id)
-        near = matrix.nearest(bag("bread", {}), 3)
+        near = matrix.nearest(bag("bread", {}), 3).near
         assert [each.passage_id for each in near][:2] == [1, 4]
         assert near[0].closeness == pytest.approx(1, abs=1e-3)
-        among = matrix.nearest(bag("bread", {}), 3, np.array([2, 4]))
+        among = matrix.nearest(bag("bread", {}), 3, np.array([2, 4])).near
         assert [each.passage_id for each in among] == [4, 2]
         assert matrix.has([4, 99, 1]) == [True, False, True]
+
+    database.run_sync(work)
+
+
+def test_what_stands_out_of_many_is_no_chance(database: Database) -> None:
+    def work(tables: Tables) -> None:
+        for number in range(40):
+            put(tables, str(number), f"word{number} thing{number} other{number % 7}")
+        embedder_id = take_on(tables, embedder())
+        fill(tables, embedder_id)
+        matrix = Matrix()
+        matrix.follow(tables, embedder_id)
+        clear = matrix.nearest(bag("word7 thing7", {}), 3).standing
+        unclear = matrix.nearest(bag("other3 other4", {}), 3).standing
+        assert clear is not None and unclear is not None and clear > 0 > unclear
+        assert matrix.nearest(bag("word7", {}), 3, np.arange(5)).standing is None
 
     database.run_sync(work)
