@@ -71,6 +71,8 @@ def test_a_place_is_a_file_with_a_page_or_a_passage() -> None:
     assert Gold(path, 13, "").is_in(here) and not Gold(path, 14, "").is_in(here)
     assert not Gold("/other.pdf", 12, "").is_in(here)
     assert Gold(path, None, "The Inn rises in Switzerland, near Maloja").is_in(here)
+    narrow = replace(here, text="\u8fd9\u662f,\u6cb3\u6d41.")
+    assert Gold(path, None, "\u8fd9\u662f\uff0c\u6cb3\u6d41").is_in(narrow)
     assert not Gold(path, None, "The Rhine is long and flows to the north, it is said").is_in(here)
 
 
