@@ -9,6 +9,7 @@ Which places were added and what collections they are in stands nowhere else.
 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -20,6 +21,7 @@ from app.documents.collections import collect, files_in, take_out
 from app.documents.contents import make_index_if_old, merge_index
 from app.documents.document import FileState
 from app.documents.embedding.embeddings import NO_EMBEDDING, Embedding, Embeddings
+from app.documents.embedding.vectors import used
 from app.documents.fusion import Legs
 from app.documents.holding import LIBRARY
 from app.documents.intake import READER_VERSION, AtWork, Intake, Reader
@@ -41,7 +43,7 @@ from app.documents.scope import Scope
 from app.documents.search import Found, Search
 from app.history.database import Database
 from app.visible import visible
-from engine.errors import UsageError
+from engine.errors import HistoryError, UsageError
 
 if TYPE_CHECKING:
     from app.documents.watch import Watch
@@ -90,6 +92,7 @@ class Library:
         self._intake = Intake(self._store, reader, self.embeddings.wake)
         self._pictures = Pictures(drawer)
         self._following: asyncio.Task[None] | None = None
+        self._warming: asyncio.Task[None] | None = None
         self._watch: Watch | None = None
 
     async def prepare(self) -> None:
@@ -111,6 +114,14 @@ class Library:
             self._watch = Watch(self)
             self._following = asyncio.create_task(self._watch.run())
             self.embeddings.wake()
+            self._warming = asyncio.create_task(self._warm())
+
+    async def _warm(self) -> None:
+        """Have the vectors in memory before somebody asks."""
+        with suppress(HistoryError):
+            searched = await self.ask(used)
+            if searched is not None:
+                await self.ask(lambda tables: self._search.warm(tables, searched.embedder_id))
 
     @property
     def notice(self) -> str:
@@ -283,9 +294,10 @@ class Library:
             await self._store.empty_log()
 
     async def close(self) -> None:
-        if self._following is not None:
-            self._following.cancel()
-            await asyncio.wait([self._following])
+        for task in (self._following, self._warming):
+            if task is not None:
+                task.cancel()
+                await asyncio.wait([task])
         await self._intake.close()
         await self.embeddings.close()
         await self._pictures.close()

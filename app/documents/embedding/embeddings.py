@@ -28,6 +28,7 @@ from app.documents.embedding.vectors import (
     Used,
     Wanted,
     forget_all,
+    has_passages,
     look_at_languages,
     next_without,
     progress,
@@ -93,6 +94,8 @@ class Embeddings:
         self._chosen: tuple[EmbedderChoice, EmbeddingProcess] | None = None
         self._former: EmbeddingProcess | None = None
         self._given_up: set[Wanted] = set()
+        self._after: dict[int, int] = {}
+        """Up to which passage each embedder has come."""
         self._problem = ""
         self.is_waiting = False
         """For a model that writes."""
@@ -194,24 +197,30 @@ class Embeddings:
 
     async def _make_all(self, choice: EmbedderChoice) -> None:
         """Raises ModelError, HomeError."""
+        if not await self._finder.run(has_passages):
+            # No process for nothing.
+            return
         process = await self._chosen_process(choice)
         embedder = await process.embedder()
         embedder_id = await self._store.run(lambda tables: take_on(tables, embedder))
-        after, num_made = 0, 0
+        find = partial(next_without, embedder_id=embedder_id, languages=embedder.languages)
+        count = partial(progress, key=embedder.key, languages=embedder.languages)
+        after, num_made, is_whole = self._after.get(embedder_id, 0), 0, False
         while self._choose() == choice:
             await self._look_at_languages()
-            find = partial(next_without, embedder_id=embedder_id, languages=embedder.languages)
-            wanted = await self._store.run(partial(find, after=after, limit=AT_ONCE))
-            if not wanted:
-                if not num_made:
-                    break
-                # What came meanwhile may have a smaller number.
-                after, num_made = 0, 0
+            wanted = await self._finder.run(partial(find, after=after, limit=AT_ONCE))
+            if wanted:
+                made = await self._make(process, wanted)
+                put = partial(put_vectors, embedder_id=embedder_id, made=made)
+                await self._store.run(put)
+                num_made += len(made)
+                self._after[embedder_id] = after = wanted[-1].passage_id
                 continue
-            after = wanted[-1].passage_id
-            made = await self._make(process, wanted)
-            num_made += len(made)
-            await self._store.run(partial(put_vectors, embedder_id=embedder_id, made=made))
+            left = (await self._finder.run(count)).num_without
+            if left <= len(self._given_up) or is_whole and not num_made:
+                break
+            # Some have smaller numbers: what came may have that of one that went.
+            after, num_made, is_whole = 0, 0, True
         else:
             self._is_woken = True
             return
@@ -219,6 +228,7 @@ class Embeddings:
         await self._let_former_go()
 
     async def _look_at_languages(self) -> None:
+        """Of documents that are new."""
         while await self._store.run(partial(look_at_languages, limit=DOCUMENTS_AT_ONCE)):
             pass
 

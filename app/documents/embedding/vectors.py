@@ -51,19 +51,22 @@ def used(tables: Tables) -> Used | None:
 
 def take_on(tables: Tables, embedder: Embedder) -> int:
     """Note that vectors are made with it; its id. It is used at once where no other one is."""
-    found = tables.execute("select id from embedder where key = ?", [embedder.key]).fetchone()
+    found = tables.execute(
+        "select id, facts from embedder where key = ?", [embedder.key]
+    ).fetchone()
     if found is None:
         embedder_id = tables.execute(
             "insert into embedder(key, facts) values (?, ?)", [embedder.key, embedder.as_json()]
         ).lastrowid
         assert embedder_id is not None
     else:
-        (embedder_id,) = found
-        # Its file may have moved, and its languages may be others.
-        tables.execute(
-            "update embedder set facts = ? where id = ?", [embedder.as_json(), embedder_id]
-        )
-        _forget_unknown(tables, embedder_id, embedder.languages)
+        embedder_id, facts = found
+        if facts != embedder.as_json():
+            # Its file has moved, or its languages are others.
+            tables.execute(
+                "update embedder set facts = ? where id = ?", [embedder.as_json(), embedder_id]
+            )
+            _forget_unknown(tables, embedder_id, embedder.languages)
     if used(tables) is None:
         tables.execute("update embedder set is_used = 1 where id = ?", [embedder_id])
     # Of a choice that was given up before it was complete.
@@ -74,7 +77,7 @@ def take_on(tables: Tables, embedder: Embedder) -> int:
 def use_only(tables: Tables, embedder_id: int) -> None:
     """Search with this one from now on, and forget the vectors of all others."""
     _forget_embedders(tables, "id <> ?", [embedder_id])
-    tables.execute("update embedder set is_used = 1 where id = ?", [embedder_id])
+    tables.execute("update embedder set is_used = 1 where id = ? and not is_used", [embedder_id])
 
 
 def forget_all(tables: Tables) -> None:
@@ -88,6 +91,10 @@ def forget_vectors(tables: Tables, document_id: int) -> None:
         [document_id],
     ).rowcount
     _count_deleted(tables, num)
+
+
+def has_passages(tables: Tables) -> bool:
+    return tables.execute("select 1 from passage limit 1").fetchone() is not None
 
 
 def look_at_languages(tables: Tables, limit: int) -> bool:
