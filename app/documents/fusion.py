@@ -17,9 +17,9 @@ from app.documents.text_index import Candidate
 
 K = 10
 """The larger, the less a first place counts."""
-WORDS_ACROSS = 0.25
-"""What a place by words counts where question and document are in different languages: what they
-share are names and figures."""
+WEAK_WORDS = 0.25
+"""What a place by words counts where question and document are in different languages, as what they
+share are names and figures, and where no passage has enough of the question's words."""
 
 
 class Legs(StrEnum):
@@ -81,15 +81,17 @@ def fuse(
     meant: Meant,
     by_words: Sequence[Candidate],
     nearest: Nearest,
+    *,
+    are_words_enough: bool,
 ) -> Fused:
     near = nearest.near
     ids = [each.passage_id for each in by_words]
     languages = _languages(tables, {*ids, *(each.passage_id for each in near)})
     scores: dict[int, float] = {}
     for rank, (passage_id, has_vector) in enumerate(zip(ids, matrix.has(ids), strict=True), 1):
-        weight = WORDS_ACROSS if _is_across(meant, languages[passage_id]) else 1.0
-        # Of one without a vector its words count twice.
-        scores[passage_id] = (weight if has_vector else 2 * weight) / (K + rank)
+        is_weak = not are_words_enough or _is_across(meant, languages[passage_id])
+        weight = WEAK_WORDS if is_weak else 1.0
+        scores[passage_id] = (weight if has_vector else weight + 1) / (K + rank)
     for rank, each in enumerate(near, 1):
         scores[each.passage_id] = scores.get(each.passage_id, 0.0) + 1 / (K + rank)
     best = (K + 1) / 2

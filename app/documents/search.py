@@ -118,7 +118,7 @@ class Search:
         ranked = [] if legs is Legs.MEANING else by_words
         if meant is not None:
             near = nearest(tables, self._matrix, meant, within, values, NUM_CANDIDATES)
-            fused = fuse(tables, self._matrix, meant, ranked, near)
+            fused = fuse(tables, self._matrix, meant, ranked, near, are_words_enough=is_enough)
             ranked, is_enough = fused.ranked[:NUM_CANDIDATES], is_enough or fused.is_enough
         known = {stretch.passage_ids[0]: stretch for stretch in best}
         found = []

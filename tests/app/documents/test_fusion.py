@@ -25,6 +25,8 @@ def order(
     without: tuple[int, ...] = (),
     german: tuple[int, ...] = (),
     asked: tuple[str, ...] = ("en",),
+    *,
+    are_words_enough: bool = True,
 ) -> list[int]:
     """What comes of passages 1 to 6, some of them in German or without a vector."""
 
@@ -46,6 +48,7 @@ def order(
             Meant(embedder_id, np.zeros(WIDTH, np.float32), asked),
             [Candidate(each, 10.0 - each) for each in words],
             Nearest([Near(each, 0.9) for each in near], 1.0),
+            are_words_enough=are_words_enough,
         )
         assert all(0 < each.score <= 1 for each in found.ranked)
         return [each.passage_id for each in found.ranked]
@@ -77,3 +80,10 @@ def test_across_languages_meaning_counts_more() -> None:
     assert order([1, 2, 3], [4, 5, 6], german=every) == [4, 5, 6, 1, 2, 3]
     assert order([1, 2, 3], [4, 5, 6])[:2] == [1, 4]
     assert order([1, 2, 3], [4, 5, 6], german=every, asked=())[:2] == [1, 4]
+
+
+def test_words_that_are_not_enough_count_less() -> None:
+    assert order([1, 2, 3], [4, 5, 6], are_words_enough=False) == [4, 5, 6, 1, 2, 3]
+    # Where nothing has a vector their order stays.
+    every = (1, 2, 3)
+    assert order([3, 1, 2], [], without=every, are_words_enough=False) == [3, 1, 2]
