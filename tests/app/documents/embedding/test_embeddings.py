@@ -1,6 +1,8 @@
 """A library whose passages get vectors in the background, by a process without a model."""
 
 import asyncio
+import subprocess
+import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -11,7 +13,7 @@ from app.documents.embedding.choice import NONE, EmbedderChoice
 from app.documents.embedding.embeddings import Embedding, EmbeddingStatus
 from app.documents.library import Library
 from engine.errors import ModelUnsupported
-from tests.fake_embedder import COMMAND, asked, write_fake_model
+from tests.fake_embedder import COMMAND, ROOT, WIDTH, asked, write_fake_model
 from tests.fakes_documents import FakeReader
 from tests.waiting import until
 
@@ -217,3 +219,52 @@ async def test_closing_ends_the_processes(place: Room) -> None:
     await until(lambda: place.library.embeddings.is_waiting or slow.with_suffix(".asked"))
     async with asyncio.timeout(20):
         await place.library.close()
+
+
+PROGRAM = """
+import asyncio, sys
+from pathlib import Path
+from app.documents.embedding.choice import EmbedderChoice
+from app.documents.embedding.embeddings import Embedding
+from app.documents.library import Library
+from tests.fake_embedder import COMMAND
+from tests.fakes_documents import FakeReader
+
+async def run():
+    path = Path(sys.argv[1])
+    choice = EmbedderChoice(sys.argv[2])
+    library = Library(
+        path, FakeReader(), embedding=Embedding(path.parent, lambda: choice, command=COMMAND)
+    )
+    await library.prepare()
+    library.embeddings.wake()
+    await library.embeddings.settled()
+
+asyncio.run(run())
+"""
+
+
+async def test_what_was_killed_in_the_middle_goes_on(place: Room) -> None:
+    slow = write_fake_model(place.model.with_name("slow.json"), text_s=0.01)
+    place.is_busy = True
+    await place.add("a.txt", FILLING * 300)
+    await place.library.close()
+    place.choice = EmbedderChoice(str(slow))
+    for num_before in (20, 45):
+        command = [sys.executable, "-c", PROGRAM, str(place.path), str(slow)]
+        with subprocess.Popen(command, cwd=ROOT) as program:
+            await until(lambda num=num_before: len(asked(slow)) >= num)  # type: ignore[misc]
+            program.kill()
+    place.is_busy = False
+    place.library = place.open()
+    await place.library.prepare()
+    num_kept = await place.num_vectors()
+    assert num_kept >= 16
+    status = await place.filled()
+    assert await place.num_vectors() == status.progress.num_passages > num_kept
+    assert await place.library.ask(whole_vectors)
+
+
+def whole_vectors(tables: Tables) -> bool:
+    rows = tables.execute("select distinct length(numbers) from vector").fetchall()
+    return bool(rows == [(2 * WIDTH,)])
