@@ -242,7 +242,12 @@ class Services:
         """The user's own files, followed while the app runs."""
         from app.documents.opening import open_library
 
-        library = open_library(self.paths, is_followed=self.model.keeps_kv)
+        library = open_library(
+            self.paths,
+            is_followed=self.model.keeps_kv,
+            choose=lambda: self.settings.embedder_choice,
+            is_busy=self._is_writing,
+        )
         library.on_gone = lambda sha256: self._forgetting.soon(document_source(sha256))
         return library
 
@@ -267,6 +272,16 @@ class Services:
         from app.updates.updates import Updates
 
         return Updates(self.library.connections)
+
+    def _is_writing(self) -> bool:
+        """Whether somebody waits for the model; nothing is opened for the question."""
+        model = self.loaded_model
+        engine = None if model is None else model.loaded.engine
+        return (
+            ("jobs" in self.__dict__ and self.jobs.num_running > 0)
+            or engine is not None
+            and engine.num_running + engine.num_waiting > 0
+        )
 
     def _loaded_bytes(self) -> int:
         memory = self.memory

@@ -7,10 +7,13 @@ from typing import Any
 from app.amounts import counted
 from app.commands.ask import ask
 from app.commands.console import Console, write_json
+from app.commands.embedder import embedder, follow_vectors, status_as_json
 from app.commands.options import Options
 from app.commands.sum_up import sum_up
 from app.documents.collections import collections
 from app.documents.document import FileState, page_in_words
+from app.documents.embedding.embeddings import EmbeddingStatus
+from app.documents.embedding.wording import meaning_in_words
 from app.documents.library import Library
 from app.documents.overview import Counts, Status, counts_by_root, status_of
 from app.documents.rows import LibraryFile, num_waiting, roots, under
@@ -44,6 +47,9 @@ async def docs(services: Services, options: Options, console: Console) -> None:
         "search": search,
         "remove": remove,
     }
+    if options.action == "embedder":
+        await embedder(services, options, console)
+        return
     await actions[options.action](services.documents, options, console)
 
 
@@ -63,8 +69,9 @@ async def add(library: Library, options: Options, console: Console) -> None:
     if places:
         await _follow(library, places, console)
         await library.tidy()
+        await follow_vectors(library, console)
         taken = [await _status(library, place) for place in places]
-        _show(_together(taken), options, console)
+        _show(_together(taken), await library.embeddings.status(), options, console)
     if refused:
         names = ", ".join(visible(str(place)) for place in places)
         said = f"Only {names} {'was' if len(places) == 1 else 'were'} taken in. " if places else ""
@@ -121,7 +128,7 @@ async def status(library: Library, options: Options, console: Console) -> None:
     for place in places:
         await _check_known(library, place)
     taken = [await _status(library, place, options.collection) for place in places or [None]]
-    _show(_together(taken), options, console)
+    _show(_together(taken), await library.embeddings.status(), options, console)
     if library.notice:
         console.note(visible(library.notice))
 
@@ -147,11 +154,15 @@ def _together(taken: Sequence[Status]) -> Status:
     return Status(tuple(found[path] for path in sorted(found)))
 
 
-def _show(found: Status, options: Options, console: Console) -> None:
+def _show(found: Status, vectors: EmbeddingStatus, options: Options, console: Console) -> None:
     if options.json:
         write_json(
             console,
-            {"files": [_file(file) for file in found.files], "counts": _counts(found.counts)},
+            {
+                "files": [_file(file) for file in found.files],
+                "counts": _counts(found.counts),
+                "vectors": status_as_json(vectors),
+            },
         )
         return
     for file in found.files:
@@ -161,6 +172,8 @@ def _show(found: Status, options: Options, console: Console) -> None:
     counts = [f"{num} {state.value}" for state, num in sorted(found.counts.items())]
     total = counted(len(found.files), "file")
     console.write(f"{total}: {', '.join(counts)}.\n" if counts else f"{total}.\n")
+    if found.files and vectors.searched is not None:
+        console.write(f"{meaning_in_words(vectors)}\n")
 
 
 async def search(library: Library, options: Options, console: Console) -> None:

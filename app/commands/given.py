@@ -12,6 +12,7 @@ from typing import Any
 
 from app.commands.options import Options
 from app.commands.sampling_options import take_sampling
+from app.documents.embedding.choice import NAMES as EMBEDDERS
 from app.models.adapters import divided
 from app.paths import Paths
 from engine.config import MOST_ADAPTERS
@@ -81,6 +82,11 @@ def options_of(parsed: argparse.Namespace) -> Options:
         raise UsageError("The name of the model is empty: give one of `inglenook models list`.")
     if values["command"] == "models" and values["action"] in NAMING and absolute(text).is_file():
         values["text"] = str(absolute(text))
+    if values["command"] == "docs" and values["action"] == "embedder":
+        if text and text not in EMBEDDERS:
+            values["text"] = str(absolute(text))
+        if values.get("languages") is not None:
+            values["languages"] = tuple(values["languages"].lower().replace(",", " ").split())
     if "ids" in values:
         values["ids"] = tuple(values["ids"])
     return Options(**values, sampling=sampling)

@@ -10,11 +10,11 @@ from typing import NamedTuple
 from sqlite_utils import Database as Tables
 
 from app.documents.document import Facts, FileState, Page
-from app.documents.split import Passage, passage_text, split
+from app.documents.embedding.vectors import forget_vectors
+from app.documents.split import BETWEEN_HEADINGS, Passage, passage_text, split
 from app.documents.words import FOLD_VERSION, index_text
 from app.history.rows import storable
 
-BETWEEN_HEADINGS = " \u203a "
 INDEX_VERSION = "index version"
 HAS_DELETED = "has deleted"
 
@@ -48,7 +48,7 @@ def put_document(
         _forget_contents(tables, document_id)
         tables.execute(
             "update document set state = ?, kind = ?, title = ?, notice = ?, num_pages = ?,"
-            " num_empty_pages = ?, reader_version = ? where id = ?",
+            " num_empty_pages = ?, reader_version = ?, language = null where id = ?",
             [*values, document_id],
         )
     else:
@@ -108,6 +108,7 @@ def _forget_contents(tables: Tables, document_id: int) -> None:
     _index(tables, rows, texts, is_removed=True)
     # What was made of it goes, too; see `Library` for what a model has kept of it.
     tables.execute("delete from whole where document_id = ?", [document_id])
+    forget_vectors(tables, document_id)
     tables.execute("delete from passage where document_id = ?", [document_id])
     tables.execute("delete from page where document_id = ?", [document_id])
     note(tables, HAS_DELETED, 1)

@@ -9,7 +9,7 @@ Nothing is kept of a file that was read half: it waits, and is read anew after a
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from dataclasses import dataclass
 from pathlib import Path
@@ -72,8 +72,12 @@ class Intake:
     Passwords are in memory only, and forgotten when nothing waits any more.
     """
 
-    def __init__(self, store: Database, reader: Reader) -> None:
+    def __init__(
+        self, store: Database, reader: Reader, on_taken: Callable[[], None] = lambda: None
+    ) -> None:
+        """`on_taken` is called when the text of another file is there to be found."""
         self._store = store
+        self._on_taken = on_taken
         self._reader = reader
         self._passwords: dict[str, str] = {}
         self._work: asyncio.Task[None] | None = None
@@ -184,6 +188,7 @@ class Intake:
         await self._store.run(
             lambda tables: _keep(tables, waiting.file_id, stamp, sha256, facts, pages)
         )
+        self._on_taken()
         # Of a long file this takes as long as the reading.
         seconds += monotonic() - since
         await self._store.run(

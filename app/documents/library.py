@@ -20,6 +20,9 @@ from app.documents.cite import Checked
 from app.documents.collections import collect, files_in, take_out
 from app.documents.contents import make_index_if_old, merge_index
 from app.documents.document import FileState
+from app.documents.embedding.embeddings import NO_EMBEDDING, Embedding, Embeddings
+from app.documents.embedding.vectors import used
+from app.documents.fusion import Legs
 from app.documents.holding import LIBRARY
 from app.documents.intake import READER_VERSION, AtWork, Intake, Reader
 from app.documents.overview import read_again
@@ -49,7 +52,7 @@ from app.documents.whole_text import (
 )
 from app.history.database import Database
 from app.visible import visible
-from engine.errors import UsageError
+from engine.errors import HistoryError, UsageError
 
 if TYPE_CHECKING:
     from app.documents.watch import Watch
@@ -87,15 +90,18 @@ class Library:
         *,
         received: Path | None = None,
         drawer: Drawer | None = None,
+        embedding: Embedding = NO_EMBEDDING,
     ) -> None:
         self._store = Database(path, LIBRARY)
         self._finder = Database(path, LIBRARY, is_reader=True)
         self._roots = Roots(self._store, own, received)
         self._search = Search()
         self._looking = asyncio.Lock()
-        self._intake = Intake(self._store, reader)
+        self.embeddings = Embeddings(self._store, self._finder, embedding)
+        self._intake = Intake(self._store, reader, self.embeddings.wake)
         self._pictures = Pictures(drawer)
         self._following: asyncio.Task[None] | None = None
+        self._warming: asyncio.Task[None] | None = None
         self._watch: Watch | None = None
         self.on_gone: Callable[[str], None] = lambda sha256: None
         """Hears in the event loop of each document that had been read whole and has now gone from
@@ -127,6 +133,15 @@ class Library:
         if self._watch is None:
             self._watch = Watch(self)
             self._following = asyncio.create_task(self._watch.run())
+            self.embeddings.wake()
+            self._warming = asyncio.create_task(self._warm())
+
+    async def _warm(self) -> None:
+        """Have the vectors in memory before somebody asks."""
+        with suppress(HistoryError):
+            searched = await self.ask(used)
+            if searched is not None:
+                await self.ask(lambda tables: self._search.warm(tables, searched.embedder_id))
 
     @property
     def notice(self) -> str:
@@ -249,20 +264,25 @@ class Library:
         """The best places for a question, in all of the library or in some collections. Raises
         UsageError for a collection that is not there."""
         names = tuple(collections)
+        meant = await self.embeddings.meant(question)
 
         def ask(tables: Tables) -> Found:
             condition, values = files_in(tables, names)
-            return self._search.find(tables, question, condition, values, limit)
+            return self._search.find(tables, question, condition, values, limit, meant)
 
         return await self.ask(ask)
 
-    async def look_for(self, question: str, scope: Scope, limit: int = NUM_HITS) -> Looked:
+    async def look_for(
+        self, question: str, scope: Scope, limit: int = NUM_HITS, legs: Legs = Legs.BOTH
+    ) -> Looked:
         """As `find`, in what a conversation asks. Raises UsageError for a collection that is not
         there."""
 
+        meant = None if legs is Legs.WORDS else await self.embeddings.meant(question)
+
         def ask(tables: Tables) -> Looked:
             condition, values = files_in(tables, scope.collections, scope.paths)
-            found = self._search.find(tables, question, condition, values, limit)
+            found = self._search.find(tables, question, condition, values, limit, meant, legs)
             return Looked(
                 found,
                 num_documents(tables, condition, values),
@@ -324,10 +344,12 @@ class Library:
             await self._store.empty_log()
 
     async def close(self) -> None:
-        if self._following is not None:
-            self._following.cancel()
-            await asyncio.wait([self._following])
+        for task in (self._following, self._warming):
+            if task is not None:
+                task.cancel()
+                await asyncio.wait([task])
         await self._intake.close()
+        await self.embeddings.close()
         await self._pictures.close()
         await asyncio.to_thread(self._finder.close)
         await asyncio.to_thread(self._store.close)

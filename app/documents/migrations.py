@@ -95,5 +95,29 @@ def m002_whole(db: Tables) -> None:
     )
 
 
-STEPS: tuple[Step, ...] = (m001_library, m002_whole)
+def m003_vectors(db: Tables) -> None:
+    """Which embedding models were used, the vectors of passages, and the languages of documents."""
+    db.executescript(
+        """
+        -- Null: nobody has looked; empty: nothing tells.
+        alter table document add column language text;
+
+        create table embedder (
+            id integer primary key,
+            key text not null unique,
+            facts text not null,
+            is_used integer not null default 0);
+        -- A number is never given twice, so who has all up to one has only later ones to read.
+        create table vector (
+            id integer primary key autoincrement,
+            embedder_id integer not null references embedder(id) on delete cascade,
+            passage_id integer not null references passage(id) on delete cascade,
+            numbers blob not null,
+            unique (embedder_id, passage_id));
+        create index vector_passage on vector(passage_id);
+        """
+    )
+
+
+STEPS: tuple[Step, ...] = (m001_library, m002_whole, m003_vectors)
 """A step that was shipped is never edited; a change is a new step at the end."""

@@ -6,6 +6,10 @@ from typing import Any
 
 from app.amounts import counted, duration
 from app.documents.document import FileState, PageFlag, page_in_words
+from app.documents.embedding.choice import ENGLISH, MULTILINGUAL, NAMES, NONE
+from app.documents.embedding.embeddings import EmbeddingStatus
+from app.documents.embedding.trial import Trial
+from app.documents.embedding.wording import cost_of_vectors, meaning_in_words
 from app.documents.intake import AtWork
 from app.documents.overview import Backlog, Cost, Counts, Overview
 from app.documents.page_view import PageView, Stretch
@@ -43,6 +47,12 @@ FLAGS = {
 }
 
 LONGEST_LABEL = 40
+
+EMBEDDERS = {
+    NONE: "by words alone",
+    ENGLISH: "and by meaning, in English",
+    MULTILINGUAL: "and by meaning, in many languages",
+}
 
 
 def name_of(path: str) -> str:
@@ -198,6 +208,24 @@ def removal_in_words(path: str, num_files: int, *, is_ours: bool) -> str:
         f"Take {what} out of the library, with all that was read of it? The files themselves stay"
         " where they are."
     )
+
+
+def meaning_row(status: EmbeddingStatus) -> dict[str, Any]:
+    """How it is searched, and what could be chosen instead."""
+    chosen = status.choice.model
+    names = [NONE, ENGLISH, MULTILINGUAL, *([] if chosen in NAMES else [chosen])]
+    return {
+        "words": visible(meaning_in_words(status)),
+        "problem": visible(status.problem) if status.problem else "",
+        "chosen": chosen,
+        "models": [{"model": name, "words": EMBEDDERS.get(name, name_of(name))} for name in names],
+    }
+
+
+def embedder_in_words(trial: Trial | None) -> str:
+    if trial is None:
+        return "Search by words alone, and forget the vectors that were made?"
+    return f"{visible(cost_of_vectors(trial))} Choose it?"
 
 
 def hit_rows(found: Found) -> dict[str, Any]:

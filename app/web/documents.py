@@ -17,6 +17,7 @@ from fastapi.responses import JSONResponse
 from app.documents.citation import Span
 from app.documents.collections import collections
 from app.documents.document import FileState, Unreadable
+from app.documents.embedding.choice import NAMES, NONE, EmbedderChoice
 from app.documents.library import Library
 from app.documents.overview import Wanted, backlog, cost_of, counts_by_root, overview
 from app.documents.page_view import PageView, Stretch, document_of, place_of, stretch_of
@@ -72,6 +73,7 @@ class DocumentDesk:
             "again": self.again,
             "collect": self.collect,
             "take_out": self.take_out,
+            "embedder": self.embedder,
         }
 
     @property
@@ -88,6 +90,7 @@ class DocumentDesk:
             "places": words.place_rows(there, counts, named, received),
             "collections": words.collection_rows(named, received),
             "progress": await self.progress(),
+            "meaning": words.meaning_row(await library.embeddings.status()),
         }
 
     async def progress(self) -> dict[str, Any]:
@@ -182,12 +185,7 @@ class DocumentDesk:
 
     async def add(self, given: dict[str, Any]) -> dict[str, Any]:
         """A path on this machine; what lies there stays there."""
-        typed = path_typed(given, "path")
-        if not typed.is_absolute():
-            raise UsageError(
-                f"{visible(str(typed))} is not a whole path: give it from the root of the disk on."
-            )
-        await self._library.add(Path(os.path.normpath(typed)))
+        await self._library.add(_whole_path(given))
         return await self.here()
 
     async def announce(self, given: dict[str, Any]) -> dict[str, Any]:
@@ -244,6 +242,18 @@ class DocumentDesk:
         await self._library.read_again(path)
         return await self.here()
 
+    async def embedder(self, given: dict[str, Any]) -> dict[str, Any]:
+        """Says first what it costs: without `is_sure` nothing is done."""
+        model = text_of(given, "path")
+        choice = EmbedderChoice(model if model in NAMES else str(_whole_path(given)))
+        embeddings, services = self._library.embeddings, self._services
+        if given.get("is_sure") is not True:
+            trial = None if choice.model == NONE else await embeddings.try_out(choice)
+            return {"question": words.embedder_in_words(trial)}
+        services.save_settings(services.settings.with_embedder(choice))
+        embeddings.wake()
+        return await self.here()
+
     async def collect(self, given: dict[str, Any]) -> dict[str, Any]:
         await self._library.collect(_collection(given), _path(given))
         return await self.here()
@@ -266,6 +276,16 @@ def _text(given: dict[str, Any], name: str) -> str:
     if not isinstance(value, str) or not value.strip():
         raise UsageError("There is nothing to do it with: give a name, a text or a path.")
     return value
+
+
+def _whole_path(given: dict[str, Any]) -> Path:
+    """As a person types it."""
+    typed = path_typed(given, "path")
+    if not typed.is_absolute():
+        raise UsageError(
+            f"{visible(str(typed))} is not a whole path: give it from the root of the disk on."
+        )
+    return Path(os.path.normpath(typed))
 
 
 def _path(given: dict[str, Any]) -> Path:

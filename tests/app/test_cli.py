@@ -103,6 +103,19 @@ def test_files_travel_with_their_whole_paths(
     assert Options.from_json({"command": "docs", "files": ["/a"]}).files == ("/a",)
 
 
+def test_an_embedding_model_is_named_or_a_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert parse("docs", "embedder").text == ""
+    assert parse("docs", "embedder", "multilingual").text == "multilingual"
+    options = parse("docs", "embedder", "e5.gguf", "--languages", "de,EN", "--query-prefix", "q: ")
+    assert options.text == str(tmp_path / "e5.gguf")
+    assert (options.languages, options.query_prefix) == (("de", "en"), "q: ")
+    assert options.passage_prefix is None
+    assert Options.from_json({"command": "docs", "languages": ["de"]}).languages == ("de",)
+
+
 def test_a_password_is_read_and_never_an_argument(monkeypatch: pytest.MonkeyPatch) -> None:
     class Input:
         buffer = io.BytesIO(b"p\xc3\xa4ss word\nmore")

@@ -7,7 +7,7 @@
   const LOOK_MS = 1000;
 
   const panels = [];
-  let state = { places: [], collections: [], received: "", progress: { is_reading: false } };
+  let state = { places: [], collections: [], received: "", progress: { is_reading: false }, meaning: null };
   let looking = 0;
   // What was said when the progress could not be asked for.
   let lost = "";

@@ -2,9 +2,9 @@
 // dropped, which are copied.
 (() => {
   "use strict";
-  const { find, made, button, busy, quiet, zoneOf, documents, documentRows } = inglenook;
+  const { find, made, button, busy, quiet, picker, zoneOf, documents, documentRows } = inglenook;
   const { state, say, ask, take, show, bring } = documents;
-  const { nameOf, whereOf, rowOf, removal, again, asking, collecting, counts } = documentRows;
+  const { nameOf, whereOf, rowOf, question, removal, again, asking, collecting, counts } = documentRows;
 
   const placeRow = (place) => {
     const files = button("Files", `Files of ${place.name}`, () => show("files", { place: place.path }));
@@ -15,8 +15,38 @@
   const draw = () => {
     const list = find("#documents_list");
     list.replaceChildren(...state().places.map(placeRow));
+    drawMeaning();
     if (!state().places.length) list.append(made("li", { className: "quiet", textContent: "Nothing is here yet. Add a folder or a file: it is read on this computer, and can then be searched." }));
   };
+
+  // ---- by what is searched
+  const FILE = "\n";
+  const drawMeaning = () => {
+    const row = find("#documents_meaning");
+    const meaning = state().meaning;
+    // What is asked or typed there now stays.
+    if (!meaning || row.querySelector(".question, .naming input:focus")) return;
+    const options = [...meaning.models.map(({ model, words }) => [words, model]), ["by a GGUF file…", FILE]];
+    const select = picker(options, meaning.chosen, { ariaLabel: "By what is searched" });
+    select.addEventListener("change", async () => {
+      if (select.value !== FILE) {
+        const model = select.value;
+        select.value = meaning.chosen;
+        await question(model, "/embedder", "Yes, choose it", row);
+        return;
+      }
+      const path = made("input", { type: "text", placeholder: "/path/to/model.gguf", ariaLabel: "Path of an embedding model" });
+      const form = made("form", { className: "naming" }, path, made("button", { type: "submit", textContent: "Try it" }));
+      form.addEventListener("submit", (event) => {
+        event.preventDefault();
+        question(path.value, "/embedder", "Yes, choose it", row);
+      });
+      select.replaceWith(form);
+      path.focus();
+    });
+    row.replaceChildren(made("label", {}, "Search ", select), quiet(meaning.words), meaning.problem && made("p", { className: "wrong", textContent: meaning.problem }));
+  };
+
   const parts = () => {
     const path = made("input", { type: "text", id: "document_path", placeholder: "/path/to/folder or file", ariaLabel: "Path of a folder or a file" });
     const add = made("button", { type: "submit", textContent: "Add by its path" });
@@ -31,7 +61,7 @@
       path.value = "";
       take(next);
     });
-    return [form, quiet("The files stay where they are. A folder is read with all folders in it, and what changes there is noticed."), zone, made("ul", { className: "rows", id: "documents_list" })];
+    return [form, quiet("The files stay where they are. A folder is read with all folders in it, and what changes there is noticed."), zone, made("ul", { className: "rows", id: "documents_list" }), made("div", { id: "documents_meaning" })];
   };
 
   // ---- files that are dropped: a browser tells no path, so they are copied

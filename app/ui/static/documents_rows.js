@@ -18,7 +18,7 @@
     pending?.part.remove();
     pending = null;
   };
-  const question = async (path, action, yes) => {
+  const question = async (path, action, yes, row = null) => {
     say("");
     const asked = await ask(action, { path });
     if (!asked) return;
@@ -32,7 +32,7 @@
     });
     part.append(sure, button("No", "No, leave it as it is", settle));
     pending = { path, part };
-    rows.get(path)?.append(part);
+    (row ?? rows.get(path))?.append(part);
     sure.focus();
   };
   const rowOf = (each, ...parts) => {
@@ -87,6 +87,6 @@
   const collectionChoice = (value, act) => choice("Collection", [["in the whole library", ""], ...state().collections.map(({ name }) => [`in ${name}`, name])], value, act);
   const counts = (list) => list.map(({ words, num }) => `${num.toLocaleString("en")} ${words}`).join(", ");
 
-  const documentRows = { nameOf, whereOf, rowOf, removal, again, asking, collecting, choice, collectionChoice, counts };
+  const documentRows = { nameOf, whereOf, rowOf, question, removal, again, asking, collecting, choice, collectionChoice, counts };
   window.inglenook = Object.freeze({ ...inglenook, documentRows: Object.freeze(documentRows) });
 })();

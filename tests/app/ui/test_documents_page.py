@@ -18,6 +18,7 @@ from app.documents.rows import roots
 from app.documents.scope import WHOLE_LIBRARY, Scope
 from tests.app.documents.pdf_file import pdf_of
 from tests.app.ui.conftest import Arrive
+from tests.fake_embedder import write_fake_model
 from tests.fakes_chat import FakeServices, Script
 from tests.visitor import Visitor, eventually
 
@@ -383,3 +384,23 @@ async def test_a_file_without_room_says_that_it_is_searched(
     )
     await expect(page.get_by_label("Read all of it")).to_be_disabled()
     assert tab.faults == []
+
+
+async def test_what_finds_by_meaning_is_chosen_on_the_sheet(
+    services: FakeServices, arrive: Arrive, papers: Path, tmp_path: Path
+) -> None:
+    model = write_fake_model(tmp_path / "tiny.json")
+    tab = await opened(arrive)
+    await added(tab, papers)
+    row = tab.page.locator("#documents_meaning")
+    await expect(row).to_contain_text("Words alone are searched")
+    await row.get_by_label("By what is searched").select_option(label="by a GGUF file\u2026")
+    await row.get_by_label("Path of an embedding model").fill(str(model))
+    await row.get_by_role("button", name="Try it").click()
+    await expect(row).to_contain_text("have to be made")
+    await row.get_by_role("button", name="Yes, choose it").click()
+    await expect(row.get_by_label("By what is searched")).to_have_value(str(model))
+    await row.get_by_label("By what is searched").select_option("none")
+    await row.get_by_role("button", name="Yes, choose it").click()
+    await expect(row).to_contain_text("Words alone are searched")
+    assert services.settings.embedder == "none"

@@ -9,6 +9,7 @@ import httpx
 import pytest
 
 from app.documents.citation import Citation, Span, Verdict
+from app.documents.embedding.embeddings import Embedding
 from app.documents.grounds import Grounds
 from app.documents.library import Library
 from app.documents.png import MAGIC
@@ -16,6 +17,7 @@ from app.documents.reading import Reader
 from app.web import server
 from tests.app.documents.pdf_file import pdf_of
 from tests.app.documents.test_grounds import quotation
+from tests.fake_embedder import COMMAND, write_fake_model
 from tests.fakes_chat import FakeServices
 from tests.fakes_documents import FakeReader
 from tests.serving import served
@@ -27,7 +29,15 @@ PLACE = "/_app/documents"
 async def services(tmp_path: Path) -> AsyncIterator[FakeServices]:
     services = FakeServices(tmp_path)
     paths = services.paths
-    library = Library(paths.documents, FakeReader(), paths.own, received=paths.received)
+    library = Library(
+        paths.documents,
+        FakeReader(),
+        paths.own,
+        received=paths.received,
+        embedding=Embedding(
+            paths.embedders, lambda: services.settings.embedder_choice, command=COMMAND
+        ),
+    )
     services.__dict__["documents"] = library
     yield services
     await services.documents.close()
@@ -295,3 +305,30 @@ async def test_only_the_page_itself_may_act(client: httpx.AsyncClient, papers: P
     assert (await client.post(f"{PLACE}/odd", json={})).status_code == 404
     assert (await client.post(f"{PLACE}/files", content=b"[")).status_code == 400
     assert (await client.post(f"{PLACE}/files", json=[])).status_code == 400
+
+
+async def test_an_embedding_model_is_chosen_after_it_is_said_what_it_costs(
+    client: httpx.AsyncClient, services: FakeServices, papers: Path, tmp_path: Path
+) -> None:
+    (papers / "inn.txt").write_text("The river is in the mountains, and it is on the border. " * 9)
+    await added(client, services, papers)
+    here = (await client.get(PLACE)).json()
+    assert here["meaning"]["chosen"] == "none" and "Words alone" in here["meaning"]["words"]
+    model = str(write_fake_model(tmp_path / "tiny.json"))
+    said = await act(client, "embedder", path=model)
+    assert "1 passage" in said["question"] and services.settings.embedder == "none"
+    here = await act(client, "embedder", path=model, is_sure=True)
+    assert here["meaning"]["chosen"] == services.settings.embedder == model
+    await services.documents.embeddings.settled()
+    here = (await client.get(PLACE)).json()
+    assert "1 of 1 passage" in here["meaning"]["words"]
+    assert "forget" in (await act(client, "embedder", path="none"))["question"]
+
+
+async def test_an_embedding_model_that_is_none_is_refused(
+    client: httpx.AsyncClient, services: FakeServices, tmp_path: Path
+) -> None:
+    model = write_fake_model(tmp_path / "chat.json", refused="chat.json is no embedding model.")
+    assert "no embedding model" in (await act(client, "embedder", path=str(model)))["refused"]
+    assert "whole path" in (await act(client, "embedder", path="chat.json"))["refused"]
+    assert services.settings.embedder == "none"
