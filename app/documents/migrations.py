@@ -83,5 +83,20 @@ def m001_library(db: Tables) -> None:
     )
 
 
-STEPS: tuple[Step, ...] = (m001_library,)
+def m002_ocr(db: Tables) -> None:
+    """Where on its picture the text of a page stands that OCR has read; how many pages of a
+    document it could still read."""
+    db.executescript(
+        """
+        alter table page add column pieces text not null default '';
+        alter table document add column num_unread_pages integer not null default 0;
+        update document set num_unread_pages = (select count(*) from page
+            where document_id = document.id and (flags like '%picture only%'
+            or flags like '%garbled%'))
+            where kind = 'pdf';
+        """
+    )
+
+
+STEPS: tuple[Step, ...] = (m001_library, m002_ocr)
 """A step that was shipped is never edited; a change is a new step at the end."""

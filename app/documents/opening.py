@@ -2,13 +2,14 @@
 
 from app.documents.library import Library
 from app.documents.reading import Reader
+from app.documents.scans import Scans
 from app.paths import Paths
 
 
 def open_library(paths: Paths, *, is_followed: bool) -> Library:
     """`is_followed`: this process runs as long as the home is used, so it notices what changes.
     Raises HistoryError for a file that cannot be used."""
-    library = Library(paths.documents, Reader(), paths.own, received=paths.received)
+    library = Library(paths.documents, Scans(Reader()), paths.own, received=paths.received)
     if is_followed:
         library.follow()
     return library

@@ -9,6 +9,7 @@ from sqlite_utils import Database as Tables
 
 from app.documents.contents import forget_unused, note, noted
 from app.documents.document import FileState
+from app.documents.ocr import remedy
 from app.documents.scan import Changes, Stamp
 from app.history.rows import storable
 
@@ -287,22 +288,34 @@ def files(
 ) -> list[LibraryFile]:
     """In the order of their paths; without `limit` all of them."""
     rows = tables.execute(
-        "select file.path, file.state, message, is_there, num_pages, num_empty_pages, notice,"
-        " document_id"
+        "select file.path, file.state, message, is_there, num_pages, num_empty_pages,"
+        " num_unread_pages, notice, document_id"
         " from file join root on root.id = root_id left join document on document.id = document_id"
         f" {condition and f'where {condition}'} order by file.path limit ?",
         [*values, -1 if limit is None else limit],
     )
-    return [
-        LibraryFile(
-            path=path_from(path),
-            state=FileState(state) if is_there else FileState.OFFLINE,
-            num_pages=num_pages or 0,
-            message=message or _said_of(notice or "", num_pages or 0, num_empty or 0),
-            document_id=document_id,
-        )
-        for path, state, message, is_there, num_pages, num_empty, notice, document_id in rows
-    ]
+    return [_file(*row) for row in rows]
+
+
+def _file(
+    path: str,
+    state: str,
+    message: str,
+    is_there: int,
+    num_pages: int | None,
+    num_empty: int | None,
+    num_unread: int | None,
+    notice: str | None,
+    document_id: int | None,
+) -> LibraryFile:
+    said = message or _said_of(notice or "", num_pages or 0, num_empty or 0, num_unread or 0)
+    return LibraryFile(
+        path=path_from(path),
+        state=FileState(state) if is_there else FileState.OFFLINE,
+        num_pages=num_pages or 0,
+        message=said,
+        document_id=document_id,
+    )
 
 
 def num_documents(tables: Tables, condition: str, values: Sequence[str | int]) -> int:
@@ -315,8 +328,11 @@ def num_documents(tables: Tables, condition: str, values: Sequence[str | int]) -
     return int(num)
 
 
-def _said_of(notice: str, num_pages: int, num_empty: int) -> str:
-    if not num_empty:
-        return notice
-    said = f"{num_empty} of {num_pages} pages have no text."
-    return f"{said} {notice}".strip()
+def _said_of(notice: str, num_pages: int, num_empty: int, num_unread: int) -> str:
+    said = []
+    if num_empty:
+        said.append(f"{num_empty} of {num_pages} pages have no text.")
+    if num_unread:
+        are = "page is a picture" if num_unread == 1 else "pages are pictures"
+        said.append(f"{num_unread} {are}, or of letters that make no words. {remedy()}")
+    return " ".join([*said, notice]).strip()

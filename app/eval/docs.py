@@ -30,6 +30,7 @@ from app.documents.grounds import Grounds
 from app.documents.library import Library
 from app.documents.quoting import MOST_PASSAGES, quoted
 from app.documents.reading import Reader
+from app.documents.scans import Scans
 from app.eval.asked import Asked, read_asked
 from engine.config import EngineConfig
 from engine.sampling_params import SamplingParams
@@ -159,7 +160,7 @@ async def _measure(
 ) -> dict[str, Tally]:
     tallies: dict[str, Tally] = {}
     with tempfile.TemporaryDirectory(prefix="inglenook-") as folder:
-        library = Library(Path(folder) / "documents.sqlite3", Reader())
+        library = Library(Path(folder) / "documents.sqlite3", Scans(Reader()))
         await library.prepare()
         for path in sorted({path for each in chosen for path in each.scope.paths}):
             await library.add(Path(path))

@@ -1,0 +1,103 @@
+"""OCR by RapidOCR: the models of PP-OCR that lie in its own package, run by onnxruntime. Nothing is
+downloaded: the models are opened by their paths, before the door of the process is shut.
+
+They read Chinese, Japanese, and all that is written in Latin letters.
+"""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+import rapidocr
+from rapidocr.inference_engine.onnxruntime.main import ONNXRuntimeError
+
+from app.documents.ocr import EngineFailed, Pixels, Seen, Sight
+
+MODELS = {
+    "Det": "PP-OCRv6_det_small.onnx",
+    "Cls": "ch_ppocr_mobile_v2.0_cls_mobile.onnx",
+    "Rec": "PP-OCRv6_rec_small.onnx",
+}
+MOST_THREADS = 4
+TALL = 1.5
+"""So many times as high as wide: a line that is written upwards or downwards."""
+LEAST_TO_TURN = 2
+_FAILURES = (ONNXRuntimeError, cv2.error, ArithmeticError, LookupError, TypeError, ValueError)
+
+
+class RapidEngine:
+    def __init__(self) -> None:
+        """Raises OSError for a package without its models."""
+        folder = Path(rapidocr.__file__).parent / "models"
+        paths = {part: folder / name for part, name in MODELS.items()}
+        for path in paths.values():
+            if not path.is_file():
+                raise FileNotFoundError(f"{path.name} did not come with rapidocr")
+        # Half of the processor: who chats meanwhile needs the rest.
+        num_threads = max(1, min(MOST_THREADS, (os.cpu_count() or 1) // 2))
+        self._rapid = rapidocr.RapidOCR(
+            params={
+                "Global.log_level": "critical",
+                "EngineConfig.onnxruntime.intra_op_num_threads": num_threads,
+                "EngineConfig.onnxruntime.inter_op_num_threads": 1,
+                **{f"{part}.model_path": str(path) for part, path in paths.items()},
+            }
+        )
+        # Loads all three, which the shut door would forbid later.
+        words = np.full((64, 256, 3), 255, np.uint8)
+        cv2.putText(words, "Inglenook", (20, 40), cv2.FONT_HERSHEY_SIMPLEX, 1.0, (0, 0, 0), 2)
+        self.look(words)
+
+    def look(self, pixels: Pixels) -> Sight:
+        try:
+            return self._look(np.ascontiguousarray(pixels[:, :, ::-1]))
+        except _FAILURES as error:
+            if "bad_alloc" in str(error) or "Insufficient memory" in str(error):
+                raise MemoryError from error
+            raise EngineFailed(type(error).__name__) from error
+
+    def _look(self, pixels: Pixels) -> Sight:
+        rapid = self._rapid
+        picture, done = rapid.preprocess_img(pixels)
+        try:
+            crops, found = rapid.detect_and_crop(picture, done)
+            upright, turned = rapid.cls_and_rotate(crops)
+            read = rapid.recognize_txt(upright)
+        except rapidocr.main.RapidOCRError:
+            # Its word for a picture without words.
+            return Sight(())
+        height, width = pixels.shape[:2]
+        boxes = rapidocr.main.map_boxes_to_original(found.boxes, done, height, width)
+        corners = [tuple((float(x), float(y)) for x, y in box) for box in boxes]
+        lines = tuple(
+            Seen(str(text), float(confidence), places)
+            for text, confidence, places in zip(read.txts, read.scores, corners, strict=True)
+            if text.strip()
+        )
+        is_turned = ["180" in str(label) for label, _ in turned.cls_res]
+        return Sight(lines, _quarters(corners, is_turned))
+
+
+def _quarters(corners: list[Any], is_turned: list[bool]) -> int:
+    """How the picture lies, as most of its longer lines do."""
+    tall, wide = [], []
+    for places, turned in zip(corners, is_turned, strict=True):
+        width, height = _sides(places)
+        if height >= TALL * width:
+            tall.append(turned)
+        elif width >= LEAST_TO_TURN * height:
+            wide.append(turned)
+    if len(tall) > max(LEAST_TO_TURN, len(wide)):
+        # A tall line is turned to the left before it is asked whether it stands on its head.
+        return 1 if sum(tall) * 2 > len(tall) else 3
+    return 2 if len(wide) >= LEAST_TO_TURN and sum(wide) * 2 > len(wide) else 0
+
+
+def _sides(places: Any) -> tuple[float, float]:
+    (left, top), (right, upper), _, (lower, bottom) = places
+    return (
+        float(np.hypot(right - left, upper - top)),
+        float(np.hypot(lower - left, bottom - top)),
+    )
