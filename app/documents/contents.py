@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from sqlite_utils import Database as Tables
 
-from app.documents.document import Facts, FileState, Page
+from app.documents.document import Facts, FileState, Page, PageFlag
 from app.documents.kinds import DRAWN
 from app.documents.pieces import stored_pieces
 from app.documents.split import Passage, passage_text, split
@@ -43,6 +43,7 @@ def put_document(
         len(pages),
         num_empty,
         sum(page.is_unread for page in pages) if facts.kind in DRAWN else 0,
+        sum(PageFlag.OCR in page.flags for page in pages),
         reader_version,
     )
     found = tables.execute("select id from document where sha256 = ?", [sha256]).fetchone()
@@ -51,13 +52,15 @@ def put_document(
         _forget_contents(tables, document_id)
         tables.execute(
             "update document set state = ?, kind = ?, title = ?, notice = ?, num_pages = ?,"
-            " num_empty_pages = ?, num_unread_pages = ?, reader_version = ? where id = ?",
+            " num_empty_pages = ?, num_unread_pages = ?, num_ocr_pages = ?, reader_version = ?"
+            " where id = ?",
             [*values, document_id],
         )
     else:
         document_id = tables.execute(
             "insert into document(state, kind, title, notice, num_pages, num_empty_pages,"
-            " num_unread_pages, reader_version, sha256) values (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            " num_unread_pages, num_ocr_pages, reader_version, sha256)"
+            " values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             [*values, sha256],
         ).lastrowid
     assert isinstance(document_id, int)

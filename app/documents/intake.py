@@ -19,7 +19,7 @@ from typing import Protocol
 from sqlite_utils import Database as Tables
 
 from app.documents.contents import put_document
-from app.documents.document import Facts, FileState, Page, Unreadable
+from app.documents.document import Facts, FileState, Page, PageFlag, Unreadable
 from app.documents.pace import note_pace
 from app.documents.rows import (
     Waiting,
@@ -39,6 +39,9 @@ READER_VERSION = 1
 """Of what is read out of files and how: with another one everything is read again."""
 MOST_TRIES = 2
 """A file that changes while it is read is left to the next look after so many."""
+
+LOOK_S = 1.0
+"""So often it is asked, between pages, whether a file that is read is still wanted."""
 
 logger = logging.getLogger(__name__)
 
@@ -64,6 +67,12 @@ class AtWork:
     num_read: int = 0
     num_pages: int = 0
     seconds: float = 0.0
+    is_ocr: bool = False
+    """The last page was read by OCR, which takes a hundred times as long."""
+
+
+class _Gone(Exception):
+    """The file left the library while it was read."""
 
 
 class Intake:
@@ -161,6 +170,8 @@ class Intake:
         password = self._password(waiting.path)
         try:
             facts, pages, seconds = await self._read(waiting, password)
+        except _Gone:
+            return True
         except Unreadable as error:
             if not await _is_still(waiting.path, stamp):
                 return False
@@ -188,18 +199,24 @@ class Intake:
         seconds += monotonic() - since
         await self._store.run(
             lambda tables: note_pace(
-                tables, num_pages=len(pages), num_bytes=stamp.size, seconds=seconds
+                tables,
+                num_pages=len(pages),
+                num_bytes=stamp.size,
+                seconds=seconds,
+                num_ocr=sum(PageFlag.OCR in page.flags for page in pages),
             )
         )
         return True
 
     async def _read(self, waiting: Waiting, password: str) -> tuple[Facts, list[Page], float]:
-        """What it holds, and how many seconds that took."""
+        """What it holds, and how many seconds that took. Raises Unreadable, _Gone."""
         path = Path(waiting.path)
         root = None if waiting.folder is None else Path(waiting.folder)
         pages: list[Page] = []
         facts: Facts | None = None
         seconds, since = 0.0, monotonic()
+        looked = since
+        is_ocr = False
         async with aclosing(self._reader.read(path, password=password, root=root)) as parts:
             async for part in parts:
                 seconds += monotonic() - since
@@ -207,10 +224,16 @@ class Intake:
                     facts = part
                 else:
                     pages.append(part)
+                    is_ocr = PageFlag.OCR in part.flags
                 known = 0 if facts is None else facts.num_pages
-                self.at_work = AtWork(waiting.path, len(pages), known, seconds)
+                self.at_work = AtWork(waiting.path, len(pages), known, seconds, is_ocr)
                 await self._going.wait()
                 since = monotonic()
+                # OCR of a long file takes hours.
+                if since - looked > LOOK_S:
+                    looked = since
+                    if not await self._store.run(lambda tables: has_file(tables, waiting.file_id)):
+                        raise _Gone
         if facts is None:
             raise Unreadable(FileState.FAILED, "Reading it ended without a result: try again.")
         return facts, pages, seconds

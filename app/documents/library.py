@@ -21,7 +21,7 @@ from app.documents.contents import make_index_if_old, merge_index
 from app.documents.document import FileState
 from app.documents.holding import LIBRARY
 from app.documents.intake import READER_VERSION, AtWork, Intake, Reader
-from app.documents.overview import read_again
+from app.documents.overview import read_again, read_unread
 from app.documents.page_picture import PagePicture
 from app.documents.page_view import PageView, Stretch, page_view
 from app.documents.pictures import Drawer, Pictures
@@ -195,6 +195,12 @@ class Library:
     async def read_again(self, place: Path) -> None:
         """Read all that lies there once more, in the background."""
         await self._store.run(lambda tables: read_again(tables, str(place)))
+        self._intake.go_on()
+        self._intake.wake()
+
+    async def read_pictures(self, place: Path) -> None:
+        """Read those files there once more that have pages for OCR, in the background."""
+        await self._store.run(lambda tables: read_unread(tables, str(place)))
         self._intake.go_on()
         self._intake.wake()
 

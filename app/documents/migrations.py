@@ -85,15 +85,19 @@ def m001_library(db: Tables) -> None:
 
 def m002_ocr(db: Tables) -> None:
     """Where on its picture the text of a page stands that OCR has read; how many pages of a
-    document it could still read."""
+    document it has read, and how many it could still read."""
     db.executescript(
         """
         alter table page add column pieces text not null default '';
         alter table document add column num_unread_pages integer not null default 0;
+        alter table document add column num_ocr_pages integer not null default 0;
         update document set num_unread_pages = (select count(*) from page
             where document_id = document.id and (flags like '%picture only%'
             or flags like '%garbled%'))
             where kind = 'pdf';
+        -- Of files without any text no pages were kept, so it is not known how many there are.
+        update file set state = 'waiting', message = ''
+            where state = 'no text' and document_id is null;
         """
     )
 

@@ -56,7 +56,7 @@ def is_installed() -> bool:
 def remedy() -> str:
     """What can be done for pages that are pictures."""
     if is_installed():
-        return "OCR can read them: have the file read again."
+        return "OCR can read them once you ask for it."
     if getattr(sys, "frozen", False):
         return (
             "This app has no OCR: let your scanner's program write PDFs with text, or install"

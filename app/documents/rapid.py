@@ -23,7 +23,9 @@ MODELS = {
 MOST_THREADS = 4
 TALL = 1.5
 """So many times as high as wide: a line that is written upwards or downwards."""
-LEAST_TO_TURN = 2
+LONG = 3.0
+"""So many times as long as it is thick a line must be to say how its page lies."""
+LEAST_TALL = 2
 _FAILURES = (ONNXRuntimeError, cv2.error, ArithmeticError, LookupError, TypeError, ValueError)
 
 
@@ -63,7 +65,12 @@ class RapidEngine:
         picture, done = rapid.preprocess_img(pixels)
         try:
             crops, found = rapid.detect_and_crop(picture, done)
-            upright, turned = rapid.cls_and_rotate(crops)
+            _, turned = rapid.cls_and_rotate(crops)
+            lie = _Lie([_sides(box) for box in found.boxes], turned.cls_res)
+            upright = [
+                np.rot90(crop, 2) if lie.is_on_its_head(number) else crop
+                for number, crop in enumerate(crops)
+            ]
             read = rapid.recognize_txt(upright)
         except rapidocr.main.RapidOCRError:
             # Its word for a picture without words.
@@ -76,23 +83,31 @@ class RapidEngine:
             for text, confidence, places in zip(read.txts, read.scores, corners, strict=True)
             if text.strip()
         )
-        is_turned = ["180" in str(label) for label, _ in turned.cls_res]
-        return Sight(lines, _quarters(corners, is_turned))
+        return Sight(lines, lie.quarters)
 
 
-def _quarters(corners: list[Any], is_turned: list[bool]) -> int:
-    """How the picture lies, as most of its longer lines do."""
-    tall, wide = [], []
-    for places, turned in zip(corners, is_turned, strict=True):
-        width, height = _sides(places)
-        if height >= TALL * width:
-            tall.append(turned)
-        elif width >= LEAST_TO_TURN * height:
-            wide.append(turned)
-    if len(tall) > max(LEAST_TO_TURN, len(wide)):
-        # A tall line is turned to the left before it is asked whether it stands on its head.
-        return 1 if sum(tall) * 2 > len(tall) else 3
-    return 2 if len(wide) >= LEAST_TO_TURN and sum(wide) * 2 > len(wide) else 0
+class _Lie:
+    """How a picture lies. Of a single line the model is often wrong; most of the longer ones say
+    it for all, those that are tall apart from the others."""
+
+    def __init__(self, sides: list[tuple[float, float]], labels: list[tuple[str, float]]) -> None:
+        self._is_tall = [height >= TALL * width for width, height in sides]
+        heads: dict[bool, list[bool]] = {True: [], False: []}
+        for tall, (width, height), (label, _) in zip(self._is_tall, sides, labels, strict=True):
+            if max(width, height) >= LONG * min(width, height):
+                heads[tall].append("180" in str(label))
+        self._num = {tall: len(each) for tall, each in heads.items()}
+        self._on_head = {tall: sum(each) * 2 > len(each) for tall, each in heads.items()}
+
+    def is_on_its_head(self, number: int) -> bool:
+        return self._on_head[self._is_tall[number]]
+
+    @property
+    def quarters(self) -> int:
+        if self._num[True] > max(LEAST_TALL, self._num[False]):
+            # A tall line is turned to the left before it is asked whether it is on its head.
+            return 1 if self._on_head[True] else 3
+        return 2 if self._on_head[False] else 0
 
 
 def _sides(places: Any) -> tuple[float, float]:

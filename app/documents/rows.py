@@ -39,6 +39,10 @@ class LibraryFile:
     num_pages: int
     message: str
     document_id: int | None = None
+    num_unread: int = 0
+    """Pages that OCR could read, and has not read."""
+    num_ocr: int = 0
+    """Pages that it has read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -289,7 +293,7 @@ def files(
     """In the order of their paths; without `limit` all of them."""
     rows = tables.execute(
         "select file.path, file.state, message, is_there, num_pages, num_empty_pages,"
-        " num_unread_pages, notice, document_id"
+        " num_unread_pages, num_ocr_pages, notice, document_id"
         " from file join root on root.id = root_id left join document on document.id = document_id"
         f" {condition and f'where {condition}'} order by file.path limit ?",
         [*values, -1 if limit is None else limit],
@@ -305,6 +309,7 @@ def _file(
     num_pages: int | None,
     num_empty: int | None,
     num_unread: int | None,
+    num_ocr: int | None,
     notice: str | None,
     document_id: int | None,
 ) -> LibraryFile:
@@ -315,6 +320,8 @@ def _file(
         num_pages=num_pages or 0,
         message=said,
         document_id=document_id,
+        num_unread=num_unread or 0,
+        num_ocr=num_ocr or 0,
     )
 
 

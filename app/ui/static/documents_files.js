@@ -3,7 +3,7 @@
   "use strict";
   const { find, made, button, quiet, documents, documentRows } = inglenook;
   const { state, say, ask, current, look, showProgress } = documents;
-  const { nameOf, whereOf, removal, again, collecting, choice, collectionChoice, counts } = documentRows;
+  const { nameOf, whereOf, removal, again, pictures, collecting, choice, collectionChoice, counts } = documentRows;
   const TYPING_MS = 250;
   const ALL = { place: "", collection: "", state: "", name: "" };
 
@@ -28,7 +28,7 @@
     const open = file.document && button("Open", `Open ${file.name}`, (pressed) => look({ document: file.document, number: 1 }, pressed));
     const facts = made("p", { className: "facts" }, made("span", { className: file.is_sound ? "" : "state", textContent: file.words }), file.pages && made("span", { textContent: file.pages }));
     const body = made("div", { className: "body" }, nameOf(file), whereOf(file), facts, file.message && made("p", { className: file.is_sound ? "quiet" : "wrong", textContent: file.message }), file.needs_password && unlocking(file), collecting(file));
-    row.append(body, made("div", { className: "actions" }, open, again(file, row), isOurs && removal(file, row)));
+    row.append(body, made("div", { className: "actions" }, open, file.has_ocr && pictures(file, row), again(file, row), isOurs && removal(file, row)));
     return row;
   };
   const draw = async () => {

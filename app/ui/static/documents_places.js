@@ -4,14 +4,14 @@
   "use strict";
   const { find, made, button, busy, quiet, zoneOf, documents, documentRows } = inglenook;
   const { state, say, ask, take, show, bring } = documents;
-  const { nameOf, whereOf, removal, again, collecting, counts } = documentRows;
+  const { nameOf, whereOf, removal, again, pictures, collecting, counts } = documentRows;
 
   const placeRow = (place) => {
     const row = made("li");
     const files = button("Files", `Files of ${place.name}`, () => show("files", { place: place.path }));
     const held = place.counts.length ? `${place.total}: ${counts(place.counts)}` : place.total;
-    const body = made("div", { className: "body" }, nameOf(place), whereOf(place), made("p", { textContent: held }), !place.is_there && made("p", { className: "wrong", textContent: "It is not there now. What was read of it is kept, and can be found." }), collecting(place));
-    row.append(body, made("div", { className: "actions" }, files, again(place, row), removal(place, row)));
+    const body = made("div", { className: "body" }, nameOf(place), whereOf(place), made("p", { textContent: held }), place.pictures && made("p", { className: "quiet", textContent: place.pictures }), !place.is_there && made("p", { className: "wrong", textContent: "It is not there now. What was read of it is kept, and can be found." }), collecting(place));
+    row.append(body, made("div", { className: "actions" }, files, place.has_ocr && pictures(place, row), again(place, row), removal(place, row)));
     return row;
   };
   const draw = () => {

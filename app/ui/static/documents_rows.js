@@ -31,6 +31,7 @@
     return button(`${word}…`, `${word} ${each.name}`, () => question(row, each.path, "/remove", `Yes, ${word.toLowerCase()}`));
   };
   const again = (each, row) => button("Read again…", `Read ${each.name} again`, () => question(row, each.path, "/again", "Yes, read again"));
+  const pictures = (each, row) => button("Read by OCR…", `Read the pages of ${each.name} that have no text by OCR`, () => question(row, each.path, "/pictures", "Yes, read them by OCR"));
 
   // ---- collections of a place or a file
   const collecting = (each) => {
@@ -65,6 +66,6 @@
   const collectionChoice = (value, act) => choice("Collection", [["in the whole library", ""], ...state().collections.map(({ name }) => [`in ${name}`, name])], value, act);
   const counts = (list) => list.map(({ words, num }) => `${num.toLocaleString("en")} ${words}`).join(", ");
 
-  const documentRows = { nameOf, whereOf, removal, again, collecting, choice, collectionChoice, counts };
+  const documentRows = { nameOf, whereOf, removal, again, pictures, collecting, choice, collectionChoice, counts };
   window.inglenook = Object.freeze({ ...inglenook, documentRows: Object.freeze(documentRows) });
 })();
