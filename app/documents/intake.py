@@ -32,6 +32,7 @@ from app.documents.rows import (
     settle,
 )
 from app.documents.scan import Stamp, is_there, is_under, sha256_of, stamp_of
+from app.documents.scans import Scans
 from app.documents.sniff import check_size
 from app.history.database import Database
 
@@ -81,9 +82,11 @@ class Intake:
     Passwords are in memory only, and forgotten when nothing waits any more.
     """
 
-    def __init__(self, store: Database, reader: Reader) -> None:
+    def __init__(self, store: Database, reader: Reader, scans: Scans | None = None) -> None:
+        """`scans` reads what waits for OCR."""
         self._store = store
         self._reader = reader
+        self._scans = scans
         self._passwords: dict[str, str] = {}
         self._work: asyncio.Task[None] | None = None
         self._is_woken = False
@@ -129,6 +132,8 @@ class Intake:
             self._work.cancel()
             await asyncio.wait([self._work])
         await self._reader.close()
+        if self._scans is not None:
+            await self._scans.close()
 
     async def _run(self) -> None:
         try:
@@ -192,8 +197,14 @@ class Intake:
         if facts.sha256 != sha256 or not await _is_still(waiting.path, stamp):
             return False
         since = monotonic()
+        # Pages for OCR are left to later, when all else was read.
+        is_part = (
+            not waiting.waits_for_ocr
+            and self._scans is not None
+            and self._scans.can_read(facts, pages)
+        )
         await self._store.run(
-            lambda tables: _keep(tables, waiting.file_id, stamp, sha256, facts, pages)
+            lambda tables: _keep(tables, waiting.file_id, stamp, sha256, facts, pages, is_part)
         )
         # Of a long file this takes as long as the reading.
         seconds += monotonic() - since
@@ -217,7 +228,10 @@ class Intake:
         seconds, since = 0.0, monotonic()
         looked = since
         is_ocr = False
-        async with aclosing(self._reader.read(path, password=password, root=root)) as parts:
+        reader: Reader = self._reader
+        if waiting.waits_for_ocr and self._scans is not None:
+            reader = self._scans
+        async with aclosing(reader.read(path, password=password, root=root)) as parts:
             async for part in parts:
                 seconds += monotonic() - since
                 if isinstance(part, Facts):
@@ -276,11 +290,26 @@ async def _is_still(path: str, stamp: Stamp) -> bool:
 
 
 def _keep(
-    tables: Tables, file_id: int, stamp: Stamp, sha256: str, facts: Facts, pages: list[Page]
+    tables: Tables,
+    file_id: int,
+    stamp: Stamp,
+    sha256: str,
+    facts: Facts,
+    pages: list[Page],
+    is_part: bool,
 ) -> None:
+    """`is_part`: the file waits on, for OCR, and what was read of it is found meanwhile."""
     if not has_file(tables, file_id):
         # It was deleted or removed while it was read.
         return
-    document_id = put_document(tables, sha256, READER_VERSION, facts, pages)
+    version = 0 if is_part else READER_VERSION
+    document_id = put_document(tables, sha256, version, facts, pages)
     (state,) = tables.execute("select state from document where id = ?", [document_id]).fetchone()
-    settle(tables, file_id, stamp, FileState(state), document_id=document_id)
+    settle(
+        tables,
+        file_id,
+        stamp,
+        FileState.WAITING if is_part else FileState(state),
+        document_id=document_id,
+        waits_for_ocr=is_part,
+    )

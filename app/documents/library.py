@@ -35,6 +35,7 @@ from app.documents.rows import (
     wait_for_newer_reader,
 )
 from app.documents.scan import is_under
+from app.documents.scans import Scans
 from app.documents.scope import Scope
 from app.documents.search import Found, Search
 from app.history.database import Database
@@ -66,7 +67,7 @@ class Library:
     `prepare` is the first thing to call.
 
     `own` are the folders of Inglenook itself, which are never read, but for `received`, in which
-    documents of the user are kept.
+    documents of the user are kept. With `scans` OCR reads what `reader` finds no text on.
     """
 
     def __init__(
@@ -77,13 +78,14 @@ class Library:
         *,
         received: Path | None = None,
         drawer: Drawer | None = None,
+        scans: Scans | None = None,
     ) -> None:
         self._store = Database(path, LIBRARY)
         self._finder = Database(path, LIBRARY, is_reader=True)
         self._roots = Roots(self._store, own, received)
         self._search = Search()
         self._looking = asyncio.Lock()
-        self._intake = Intake(self._store, reader)
+        self._intake = Intake(self._store, reader, scans)
         self._pictures = Pictures(drawer)
         self._following: asyncio.Task[None] | None = None
         self._watch: Watch | None = None

@@ -85,12 +85,17 @@ def m001_library(db: Tables) -> None:
 
 def m002_ocr(db: Tables) -> None:
     """Where on its picture the text of a page stands that OCR has read; how many pages of a
-    document it has read, and how many it could still read."""
+    document it has read, and how many it could still read; which files wait for it."""
     db.executescript(
         """
         alter table page add column pieces text not null default '';
         alter table document add column num_unread_pages integer not null default 0;
         alter table document add column num_ocr_pages integer not null default 0;
+        -- OCR takes long, so whatever waits for it comes last.
+        alter table file add column waits_for_ocr integer not null default 0;
+        drop index file_waiting;
+        create index file_waiting on file(waits_for_ocr, document_id is null, id)
+            where state = 'waiting';
         update document set num_unread_pages = (select count(*) from page
             where document_id = document.id and (flags like '%picture only%'
             or flags like '%garbled%'))

@@ -9,7 +9,10 @@ from app.paths import Paths
 def open_library(paths: Paths, *, is_followed: bool) -> Library:
     """`is_followed`: this process runs as long as the home is used, so it notices what changes.
     Raises HistoryError for a file that cannot be used."""
-    library = Library(paths.documents, Scans(Reader()), paths.own, received=paths.received)
+    reader = Reader()
+    library = Library(
+        paths.documents, reader, paths.own, received=paths.received, scans=Scans(reader)
+    )
     if is_followed:
         library.follow()
     return library

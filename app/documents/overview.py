@@ -153,8 +153,8 @@ def read_unread(tables: Tables, place: str) -> None:
         values,
     )
     tables.execute(
-        "update file set state = ?, message = '' where document_id in (select id from document"
-        f" where num_unread_pages > 0 and id in ({unread}))",
+        "update file set state = ?, message = '', waits_for_ocr = 1 where document_id in"
+        f" (select id from document where num_unread_pages > 0 and id in ({unread}))",
         [FileState.WAITING, *values],
     )
 

@@ -48,13 +48,14 @@ class LibraryFile:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Waiting:
     """A file that is to be read; `sha256` of what was read of it before, or empty. `folder` is the
-    root that it lies in, or None where it is one itself."""
+    root that it lies in, or None where it is one itself. `waits_for_ocr`: all else was read."""
 
     file_id: int
     root_id: int
     path: str
     sha256: str
     folder: str | None
+    waits_for_ocr: bool = False
 
 
 def stored(path: str) -> str:
@@ -138,7 +139,8 @@ def note_sight(
     for path, stamp in changes.changed.items():
         # What was read of it stays until it is known whether its bytes are others.
         tables.execute(
-            "update file set size = ?, mtime_ns = ?, state = ?, message = '' where path = ?",
+            "update file set size = ?, mtime_ns = ?, state = ?, message = '', waits_for_ocr = 0"
+            " where path = ?",
             [stamp.size, stamp.mtime_ns, FileState.WAITING, stored(path)],
         )
     unused = [
@@ -153,24 +155,27 @@ def note_sight(
 
 
 def next_waiting(tables: Tables) -> Waiting | None:
-    """Those first whose old text may still be found; nothing of a root that is not there."""
+    """Those first whose old text may still be found, last those that wait for OCR; nothing of a
+    root that is not there."""
     # The state is written out, or the index for this question would not be used.
     found = tables.execute(
-        "select file.id, root_id, file.path, coalesce(sha256, ''), iif(is_folder, root.path, null)"
+        "select file.id, root_id, file.path, coalesce(sha256, ''), iif(is_folder, root.path, null),"
+        " waits_for_ocr"
         " from file cross join root on root.id = root_id"
         " left join document on document.id = document_id"
         f" where file.state = '{FileState.WAITING.value}' and is_there"
-        " order by document_id is null, file.id limit 1"
+        " order by waits_for_ocr, document_id is null, file.id limit 1"
     ).fetchone()
     if found is None:
         return None
-    file_id, root_id, path, sha256, folder = found
+    file_id, root_id, path, sha256, folder, waits_for_ocr = found
     return Waiting(
         file_id=file_id,
         root_id=root_id,
         path=path_from(path),
         sha256=sha256,
         folder=None if folder is None else path_from(folder),
+        waits_for_ocr=bool(waits_for_ocr),
     )
 
 
@@ -218,7 +223,7 @@ def link(tables: Tables, file_id: int, stamp: Stamp, sha256: str, version: int) 
     ).fetchone()
     if found is None:
         return False
-    _settle(tables, file_id, stamp, found[0], found[1], "")
+    settle(tables, file_id, stamp, found[1], document_id=found[0])
     return True
 
 
@@ -235,9 +240,12 @@ def settle(
     state: FileState,
     message: str = "",
     document_id: int | None = None,
+    *,
+    waits_for_ocr: bool = False,
 ) -> None:
     """Write down what became of a file. It may be gone by now, and then there is nothing to say."""
     _settle(tables, file_id, stamp, document_id, state, message)
+    tables.execute("update file set waits_for_ocr = ? where id = ?", [waits_for_ocr, file_id])
 
 
 def _settle(

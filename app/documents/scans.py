@@ -127,6 +127,10 @@ class Scans:
                 # The one that it was at. It stays as it was.
                 look.note(Page(number=look.left[0], label="", text=""))
 
+    def can_read(self, facts: Facts, pages: Sequence[Page]) -> bool:
+        """Whether OCR would read more of a file than these pages have."""
+        return facts.kind in DRAWN and any(page.is_unread for page in pages) and self._has_ocr()
+
     async def close(self) -> None:
         await self._wake()
         await self._reader.close()

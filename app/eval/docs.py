@@ -160,7 +160,8 @@ async def _measure(
 ) -> dict[str, Tally]:
     tallies: dict[str, Tally] = {}
     with tempfile.TemporaryDirectory(prefix="inglenook-") as folder:
-        library = Library(Path(folder) / "documents.sqlite3", Scans(Reader()))
+        reader = Reader()
+        library = Library(Path(folder) / "documents.sqlite3", reader, scans=Scans(reader))
         await library.prepare()
         for path in sorted({path for each in chosen for path in each.scope.paths}):
             await library.add(Path(path))

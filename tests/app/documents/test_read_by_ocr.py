@@ -42,8 +42,9 @@ def switch(monkeypatch: pytest.MonkeyPatch) -> Switch:
 
 @pytest.fixture
 async def library(room: Path, switch: Switch) -> AsyncIterator[Library]:
-    scans = Scans(Reader(), Reader(FAKE, Limits(seconds=20)), has_ocr=switch)
-    library = Library(room / "documents.sqlite3", scans)
+    reader = Reader()
+    scans = Scans(reader, Reader(FAKE, Limits(seconds=20)), has_ocr=switch)
+    library = Library(room / "documents.sqlite3", reader, scans=scans)
     await library.prepare()
     yield library
     await library.close()
@@ -139,6 +140,38 @@ async def test_installed_later_it_reads_what_lacks_text_and_nothing_else(
     # Reading all again costs OCR once more, at the pace that was measured.
     cost = await library.ask(lambda tables: cost_of(tables, str(folder), has_ocr=True))
     assert (cost.num_pages, cost.num_ocr) == (5, 3)
+
+
+async def test_ocr_comes_last_and_what_is_written_is_found_meanwhile(
+    library: Library, folder: Path, switch: Switch
+) -> None:
+    switch.is_on = True
+    (folder / "a.pdf").write_bytes(mixed())
+    (folder / "b.pdf").write_bytes(scanned(60, 70, 80))
+    for number in range(5):
+        (folder / f"c{number}.txt").write_text(f"Plain words {number}")
+    await library.add(folder)
+    await until(lambda: library.at_work is not None and library.at_work.is_ocr)
+    library.pause()
+    found = {Path(file.path).name: file for file in (await library.ask(status_of)).files}
+    read = {name for name, file in found.items() if file.state is FileState.INDEXED}
+    assert read - {"a.pdf"} == {f"c{number}.txt" for number in range(5)}
+    assert len((await library.find("words")).hits) == 6
+    library.go_on()
+    after = await files(library)
+    assert {file.state for file in after.values()} == {FileState.INDEXED}
+    assert after["b.pdf"].num_ocr == 3
+
+
+async def test_a_copy_of_a_scan_is_read_once(
+    library: Library, folder: Path, switch: Switch
+) -> None:
+    switch.is_on = True
+    for name in ("a.pdf", "b.pdf"):
+        (folder / name).write_bytes(scanned(60))
+    found = await added(library, folder)
+    assert found["a.pdf"].document_id == found["b.pdf"].document_id
+    assert {file.num_ocr for file in found.values()} == {1}
 
 
 async def test_the_words_that_are_meant_are_boxed_on_the_picture(
