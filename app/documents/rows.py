@@ -345,9 +345,12 @@ def num_documents(tables: Tables, condition: str, values: Sequence[str | int]) -
 
 def _said_of(notice: str, num_pages: int, num_empty: int, num_unread: int) -> str:
     said = []
-    if num_empty:
+    if num_empty and num_empty == num_unread:
+        are = "is a picture" if num_empty == 1 else "are pictures"
+        said.append(f"{num_empty} of {num_pages} pages {are} without text. {remedy()}")
+    elif num_empty:
         said.append(f"{num_empty} of {num_pages} pages have no text.")
-    if num_unread:
-        are = "page is a picture" if num_unread == 1 else "pages are pictures"
-        said.append(f"{num_unread} {are}, or of letters that make no words. {remedy()}")
+    if num_unread and num_unread != num_empty:
+        are = "is a picture, or its" if num_unread == 1 else "are pictures, or their"
+        said.append(f"{num_unread} of {num_pages} pages {are} letters make no words. {remedy()}")
     return " ".join([*said, notice]).strip()

@@ -83,9 +83,9 @@ async def test_without_ocr_a_file_says_what_it_lacks_and_what_helps(
     found = await added(library, folder)
     remedy = '`pip install "inglenook[ocr]"` adds OCR, which can read them.'
     assert found["scan.pdf"].state is FileState.NO_TEXT
-    assert found["scan.pdf"].message.startswith("2 of 2 pages have no text. 2 pages are pictures")
+    assert found["scan.pdf"].message.startswith("2 of 2 pages are pictures without text.")
     assert found["mixed.pdf"].state is FileState.INDEXED
-    assert found["mixed.pdf"].message.startswith("1 of 2 pages have no text. 1 page is a picture")
+    assert found["mixed.pdf"].message.startswith("1 of 2 pages is a picture without text.")
     assert all(file.message.endswith(remedy) for file in found.values())
     assert (found["scan.pdf"].num_pages, found["scan.pdf"].num_unread) == (2, 2)
     page = await library.page(_document(found["scan.pdf"]), 1)
