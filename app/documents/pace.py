@@ -7,7 +7,7 @@ from sqlite_utils import Database as Tables
 
 PAGES, BYTES, MS = "paced pages", "paced bytes", "paced ms"
 OCR_PAGES, OCR_MS = "paced pages by OCR", "paced ms by OCR"
-USUAL_OCR_S = 8.0
+USUAL_OCR_S = 10.0
 """For a page, where none was read yet."""
 LONGEST_MS = 1_200_000
 """Of reading counts; what is older weighs less and less."""

@@ -33,7 +33,7 @@ LIMITS = Limits(
     seconds_a_page=0.0,
     grown_bytes=1_200_000_000,
 )
-"""Of one page, which takes 3 to 7 seconds and 0.7 GB."""
+"""Of one page, which takes 3 to 11 seconds and 0.8 GB."""
 
 
 class Scans:
