@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from app.amounts import counted
+from app.amounts import counted, duration
 from app.commands.ask import ask
 from app.commands.console import Console, write_json
 from app.commands.embedder import embedder, follow_vectors, status_as_json
@@ -15,7 +15,14 @@ from app.documents.document import FileState, page_in_words
 from app.documents.embedding.embeddings import EmbeddingStatus
 from app.documents.embedding.wording import meaning_in_words
 from app.documents.library import Library
-from app.documents.overview import Counts, Status, counts_by_root, status_of
+from app.documents.ocr import is_installed
+from app.documents.overview import (
+    Counts,
+    Status,
+    cost_of_unread,
+    counts_by_root,
+    status_of,
+)
 from app.documents.rows import LibraryFile, num_waiting, roots, under
 from app.documents.scan import is_under
 from app.documents.search import Hit
@@ -64,6 +71,7 @@ async def add(library: Library, options: Options, console: Console) -> None:
         try:
             await library.add(place, collection=options.collection, password=options.password)
             places.append(place)
+            await _read_pictures(library, place, console)
         except UsageError as error:
             refused.append(str(error))
     if places:
@@ -78,6 +86,17 @@ async def add(library: Library, options: Options, console: Console) -> None:
         raise UsageError(said + " ".join(refused))
 
 
+async def _read_pictures(library: Library, place: Path, console: Console) -> None:
+    """What was taken in before there was OCR; what that costs is said before it begins."""
+    cost = await library.ask(lambda tables: cost_of_unread(tables, str(place)))
+    if cost.num_pages and is_installed():
+        console.note(
+            f"OCR reads {counted(cost.num_pages, 'page')} of {counted(cost.num_files, 'file')}, for"
+            f" about {duration(max(1, cost.seconds or 0))}."
+        )
+        await library.read_pictures(place)
+
+
 async def _follow(library: Library, places: Sequence[Path], console: Console) -> None:
     conditions = [under("file.path", str(place)) for place in places]
     while num_left := await library.ask(
@@ -88,9 +107,10 @@ async def _follow(library: Library, places: Sequence[Path], console: Console) ->
         if at_work is not None:
             page = f", page {at_work.num_read}" if at_work.num_read else ""
             of = f" of {at_work.num_pages}" if page and at_work.num_pages else ""
+            by = " by OCR" if at_work.is_ocr else ""
             console.note(
                 f"{counted(num_left, 'file')} to read, now"
-                f" {visible(Path(at_work.path).name)}{page}{of}"
+                f" {visible(Path(at_work.path).name)}{page}{of}{by}"
             )
 
 
@@ -217,6 +237,8 @@ def _file(file: LibraryFile) -> dict[str, Any]:
         "path": file.path,
         "status": file.state.value,
         "pages": file.num_pages,
+        "pages_by_ocr": file.num_ocr,
+        "pages_for_ocr": file.num_unread,
         "message": file.message,
     }
 

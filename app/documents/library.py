@@ -25,7 +25,7 @@ from app.documents.embedding.vectors import used
 from app.documents.fusion import Legs
 from app.documents.holding import LIBRARY
 from app.documents.intake import READER_VERSION, AtWork, Intake, Reader
-from app.documents.overview import read_again
+from app.documents.overview import read_again, read_unread
 from app.documents.page_picture import PagePicture
 from app.documents.page_view import PageView, Stretch, page_view
 from app.documents.pictures import Drawer, Pictures
@@ -39,6 +39,7 @@ from app.documents.rows import (
     wait_for_newer_reader,
 )
 from app.documents.scan import is_under
+from app.documents.scans import Scans
 from app.documents.scope import Scope
 from app.documents.search import Found, Search
 from app.documents.whole_text import (
@@ -79,7 +80,7 @@ class Library:
     `prepare` is the first thing to call.
 
     `own` are the folders of Inglenook itself, which are never read, but for `received`, in which
-    documents of the user are kept.
+    documents of the user are kept. With `scans` OCR reads what `reader` finds no text on.
     """
 
     def __init__(
@@ -91,6 +92,7 @@ class Library:
         received: Path | None = None,
         drawer: Drawer | None = None,
         embedding: Embedding = NO_EMBEDDING,
+        scans: Scans | None = None,
     ) -> None:
         self._store = Database(path, LIBRARY)
         self._finder = Database(path, LIBRARY, is_reader=True)
@@ -98,7 +100,7 @@ class Library:
         self._search = Search()
         self._looking = asyncio.Lock()
         self.embeddings = Embeddings(self._store, self._finder, embedding)
-        self._intake = Intake(self._store, reader, self.embeddings.wake)
+        self._intake = Intake(self._store, reader, self.embeddings.wake, scans)
         self._pictures = Pictures(drawer)
         self._following: asyncio.Task[None] | None = None
         self._warming: asyncio.Task[None] | None = None
@@ -231,6 +233,12 @@ class Library:
     async def read_again(self, place: Path) -> None:
         """Read all that lies there once more, in the background."""
         await self._store.run(lambda tables: read_again(tables, str(place)))
+        self._intake.go_on()
+        self._intake.wake()
+
+    async def read_pictures(self, place: Path) -> None:
+        """Read those files there once more that have pages for OCR, in the background."""
+        await self._store.run(lambda tables: read_unread(tables, str(place)))
         self._intake.go_on()
         self._intake.wake()
 

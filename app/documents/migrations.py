@@ -119,5 +119,29 @@ def m003_vectors(db: Tables) -> None:
     )
 
 
-STEPS: tuple[Step, ...] = (m001_library, m002_whole, m003_vectors)
+def m004_ocr(db: Tables) -> None:
+    """Where on its picture the text of a page stands that OCR has read; how many pages of a
+    document it has read, and how many it could still read; which files wait for it."""
+    db.executescript(
+        """
+        alter table page add column pieces text not null default '';
+        alter table document add column num_unread_pages integer not null default 0;
+        alter table document add column num_ocr_pages integer not null default 0;
+        -- OCR takes long, so whatever waits for it comes last.
+        alter table file add column waits_for_ocr integer not null default 0;
+        drop index file_waiting;
+        create index file_waiting on file(waits_for_ocr, document_id is null, id)
+            where state = 'waiting';
+        update document set num_unread_pages = (select count(*) from page
+            where document_id = document.id and (flags like '%picture only%'
+            or flags like '%garbled%'))
+            where kind = 'pdf';
+        -- Of files without any text no pages were kept, so it is not known how many there are.
+        update file set state = 'waiting', message = ''
+            where state = 'no text' and document_id is null;
+        """
+    )
+
+
+STEPS: tuple[Step, ...] = (m001_library, m002_whole, m003_vectors, m004_ocr)
 """A step that was shipped is never edited; a change is a new step at the end."""

@@ -6,6 +6,7 @@ from app.documents.embedding.choice import EmbedderChoice
 from app.documents.embedding.embeddings import Embedding
 from app.documents.library import Library
 from app.documents.reading import Reader
+from app.documents.scans import Scans
 from app.paths import Paths
 
 
@@ -18,11 +19,13 @@ def open_library(
 ) -> Library:
     """`is_followed`: this process runs as long as the home is used, so it notices what changes.
     `choose` and `is_busy`: as in Embedding. Raises HistoryError for a file that cannot be used."""
+    reader = Reader()
     library = Library(
         paths.documents,
-        Reader(),
+        reader,
         paths.own,
         received=paths.received,
+        scans=Scans(reader),
         embedding=Embedding(paths.embedders, choose, is_busy),
     )
     if is_followed:

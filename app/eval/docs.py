@@ -34,6 +34,7 @@ from app.documents.grounds import Grounds
 from app.documents.library import Library
 from app.documents.quoting import MOST_PASSAGES, quoted
 from app.documents.reading import Reader
+from app.documents.scans import Scans
 from app.eval.asked import Asked, read_asked
 from app.eval.paired import difference
 from engine.config import EngineConfig
@@ -207,9 +208,11 @@ async def _measure(
     """Raises UsageError for an embedder that cannot be used."""
     tallies: dict[str, Tally] = {}
     with tempfile.TemporaryDirectory(prefix="inglenook-") as folder:
+        reader = Reader()
         library = Library(
             Path(folder) / "documents.sqlite3",
-            Reader(),
+            reader,
+            scans=Scans(reader),
             embedding=Embedding(Path(folder), lambda: choice),
         )
         await library.prepare()

@@ -19,7 +19,16 @@ from app.documents.collections import collections
 from app.documents.document import FileState, Unreadable
 from app.documents.embedding.choice import NAMES, NONE, EmbedderChoice
 from app.documents.library import Library
-from app.documents.overview import Wanted, backlog, cost_of, counts_by_root, overview
+from app.documents.ocr import is_installed
+from app.documents.overview import (
+    Wanted,
+    backlog,
+    cost_of,
+    cost_of_unread,
+    counts_by_root,
+    overview,
+    unread_by_root,
+)
 from app.documents.page_view import PageView, Stretch, document_of, place_of, stretch_of
 from app.documents.quotation import Quotation
 from app.documents.rows import path_from, roots, stored
@@ -71,6 +80,7 @@ class DocumentDesk:
             "go_on": self.go_on,
             "remove": self.remove,
             "again": self.again,
+            "pictures": self.pictures,
             "collect": self.collect,
             "take_out": self.take_out,
             "embedder": self.embedder,
@@ -83,11 +93,16 @@ class DocumentDesk:
 
     async def here(self) -> dict[str, Any]:
         library, received = self._library, str(self._services.received.folder)
-        there, counts, named = await library.ask(
-            lambda tables: (roots(tables), counts_by_root(tables), collections(tables))
+        there, counts, unread, named = await library.ask(
+            lambda tables: (
+                roots(tables),
+                counts_by_root(tables),
+                unread_by_root(tables),
+                collections(tables),
+            )
         )
         return {
-            "places": words.place_rows(there, counts, named, received),
+            "places": words.place_rows(there, counts, unread, named, received),
             "collections": words.collection_rows(named, received),
             "progress": await self.progress(),
             "meaning": words.meaning_row(await library.embeddings.status()),
@@ -237,7 +252,10 @@ class DocumentDesk:
         """Says first what it costs: without `is_sure` nothing is done."""
         path = _path(given)
         if given.get("is_sure") is not True:
-            cost = await self._library.ask(lambda tables: cost_of(tables, str(path)))
+            has_ocr = is_installed()
+            cost = await self._library.ask(
+                lambda tables: cost_of(tables, str(path), has_ocr=has_ocr)
+            )
             return {"question": words.cost_in_words(cost, str(path))}
         await self._library.read_again(path)
         return await self.here()
@@ -252,6 +270,15 @@ class DocumentDesk:
             return {"question": words.embedder_in_words(trial)}
         services.save_settings(services.settings.with_embedder(choice))
         embeddings.wake()
+        return await self.here()
+
+    async def pictures(self, given: dict[str, Any]) -> dict[str, Any]:
+        """Has OCR read the pages without text. Says first what it costs, as `again`."""
+        path = _path(given)
+        if given.get("is_sure") is not True:
+            cost = await self._library.ask(lambda tables: cost_of_unread(tables, str(path)))
+            return {"question": words.ocr_in_words(cost, str(path))}
+        await self._library.read_pictures(path)
         return await self.here()
 
     async def collect(self, given: dict[str, Any]) -> dict[str, Any]:

@@ -4,13 +4,13 @@
   "use strict";
   const { find, made, button, busy, quiet, picker, zoneOf, documents, documentRows } = inglenook;
   const { state, say, ask, take, show, bring } = documents;
-  const { nameOf, whereOf, rowOf, question, removal, again, asking, collecting, counts } = documentRows;
+  const { nameOf, whereOf, rowOf, question, removal, again, pictures, asking, collecting, counts } = documentRows;
 
   const placeRow = (place) => {
     const files = button("Files", `Files of ${place.name}`, () => show("files", { place: place.path }));
     const held = place.counts.length ? `${place.total}: ${counts(place.counts)}` : place.total;
-    const body = made("div", { className: "body" }, nameOf(place), whereOf(place), made("p", { textContent: held }), !place.is_there && made("p", { className: "wrong", textContent: "It is not there now. What was read of it is kept, and can be found." }), collecting(place));
-    return rowOf(place, body, made("div", { className: "actions" }, files, asking(place), again(place), removal(place)));
+    const body = made("div", { className: "body" }, nameOf(place), whereOf(place), made("p", { textContent: held }), place.pictures && made("p", { className: "quiet", textContent: place.pictures }), !place.is_there && made("p", { className: "wrong", textContent: "It is not there now. What was read of it is kept, and can be found." }), collecting(place));
+    return rowOf(place, body, made("div", { className: "actions" }, files, asking(place), place.has_ocr && pictures(place), again(place), removal(place)));
   };
   const draw = () => {
     const list = find("#documents_list");

@@ -67,6 +67,8 @@ async def test_the_status_has_every_file_and_counts_that_add_up(
         "path": str(folder / "deep/b.txt"),
         "status": "indexed",
         "pages": 3,
+        "pages_by_ocr": 0,
+        "pages_for_ocr": 0,
         "message": "1 of 3 pages have no text.",
     }
     assert sum(said["counts"].values()) == len(said["files"]) == 4
