@@ -12,8 +12,8 @@ from app.documents.collections import collections
 from app.documents.document import FileState, page_in_words
 from app.documents.library import Library
 from app.documents.overview import Counts, Status, counts_by_root, status_of
+from app.documents.roots import check_place
 from app.documents.rows import LibraryFile, num_waiting, roots, under
-from app.documents.scan import is_under
 from app.documents.search import Hit
 from app.services import Services
 from app.visible import visible
@@ -129,12 +129,8 @@ async def _status(library: Library, place: Path | None, collection: str = "") ->
 
 async def _check_known(library: Library, place: Path | None) -> None:
     """Raises UsageError for a place of which nothing is in the library."""
-    if place is None or (await _status(library, place)).files:
-        return
-    if not any(is_under(root.path, str(place)) for root in await library.ask(roots)):
-        raise UsageError(
-            f"Nothing at {visible(str(place))} is in the library: `docs list` names what is."
-        )
+    if place is not None:
+        await library.ask(lambda tables: check_place(tables, str(place)))
 
 
 def _together(taken: Sequence[Status]) -> Status:

@@ -27,7 +27,7 @@ from app.documents.page_picture import PagePicture
 from app.documents.page_view import PageView, Stretch, page_view
 from app.documents.pictures import Drawer, Pictures
 from app.documents.quotation import Quotation
-from app.documents.roots import Roots
+from app.documents.roots import Roots, check_place
 from app.documents.rows import (
     num_documents,
     num_waiting,
@@ -214,14 +214,25 @@ class Library:
         self._intake.wake()
 
     async def read_again(self, place: Path) -> None:
-        """Read all that lies there once more, in the background."""
-        await self._store.run(lambda tables: read_again(tables, str(place)))
+        """Read all that lies there once more, in the background. Raises UsageError."""
+
+        def again(tables: Tables) -> None:
+            check_place(tables, str(place))
+            read_again(tables, str(place))
+
+        await self._store.run(again)
         self._intake.go_on()
         self._intake.wake()
 
     async def collect(self, name: str, place: Path) -> None:
-        """Put a place of the library into a collection, which is made where there is none."""
-        await self._store.run(lambda tables: collect(tables, name, str(place)))
+        """Put a place of the library into a collection, which is made where there is none. Raises
+        UsageError."""
+
+        def put(tables: Tables) -> None:
+            check_place(tables, str(place))
+            collect(tables, name, str(place))
+
+        await self._store.run(put)
 
     async def ask(self, work: Callable[[Tables], Answer]) -> Answer:
         """What the tables say, without waiting for a file that is read."""

@@ -21,6 +21,7 @@ from app.documents.library import Library
 from app.documents.overview import Wanted, backlog, cost_of, counts_by_root, overview
 from app.documents.page_view import PageView, Stretch, document_of, place_of, stretch_of
 from app.documents.quotation import Quotation
+from app.documents.roots import check_place, root_alone
 from app.documents.rows import path_from, roots, stored
 from app.ui import documents as words
 from app.ui.room import Services
@@ -219,10 +220,14 @@ class DocumentDesk:
         return await self.progress()
 
     async def remove(self, given: dict[str, Any]) -> dict[str, Any]:
-        """Asks first: without `is_sure` it only says what would be done."""
+        """Asks first: without `is_sure` it only says what would be done, or why it cannot be."""
         path, received, library = _path(given), self._services.received, self._library
         is_ours = received.has(path)
         if given.get("is_sure") is not True:
+            if is_ours:
+                await library.ask(lambda tables: check_place(tables, str(path)))
+            else:
+                root_alone(await library.ask(roots), str(path))
             found = await library.ask(lambda tables: overview(tables, Wanted(place=str(path)), 0))
             question = words.removal_in_words(str(path), found.num_found, is_ours=is_ours)
             return {"question": question}
@@ -239,6 +244,7 @@ class DocumentDesk:
         """Says first what it costs: without `is_sure` nothing is done."""
         path = _path(given)
         if given.get("is_sure") is not True:
+            await self._library.ask(lambda tables: check_place(tables, str(path)))
             cost = await self._library.ask(lambda tables: cost_of(tables, str(path)))
             return {"question": words.cost_in_words(cost, str(path))}
         await self._library.read_again(path)
