@@ -197,6 +197,7 @@ class Database:
             # SQLite gives -wal and -shm the mode of the file it finds.
             with contextlib.suppress(FileExistsError):
                 os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+            self._check_rights(self.path)
         connection = sqlite3.connect(self._place, timeout=BUSY_TIMEOUT_S, isolation_level=None)
         tables = self._tables = Tables(connection, execute_plugins=False)
         found, known = version(tables), len(self._holding.steps)
@@ -224,6 +225,27 @@ class Database:
             tables.execute("pragma wal_checkpoint(truncate)").fetchall()
         if self.path is not None:
             self._opened_file = os.stat(self.path)
+
+    def _check_rights(self, path: Path) -> None:
+        """SQLite would make the files beside one that may only be read as unwritable as it is, and
+        there they would stay. Raises HistoryError."""
+        self._check_right(path)
+        for beside in (path.with_name(f"{path.name}-wal"), path.with_name(f"{path.name}-shm")):
+            if beside.exists() and not _may(beside, os.R_OK | os.W_OK):
+                # Left by such an opening of an older version.
+                with contextlib.suppress(OSError):
+                    beside.chmod(0o600)
+                self._check_right(beside)
+
+    def _check_right(self, file: Path) -> None:
+        # Asked, not opened: closing it would let go of every lock that this process has on it.
+        if _may(file, os.R_OK | os.W_OK):
+            return
+        lacking = "be read but not written" if _may(file, os.R_OK) else "not be read"
+        raise HistoryError(
+            f"The {self._holding.name} at {file} may {lacking}: give your user the right to read"
+            " and to write this file and its folder, or choose another place with INGLENOOK_HOME."
+        )
 
     def _in_transaction(self, fn: Callable[[Tables], T]) -> T:
         tables = self._tables
@@ -322,6 +344,10 @@ class Database:
             f"{self._name} could not do this ({error}): try again, and restart the"
             " app if it happens twice."
         )
+
+
+def _may(file: Path, mode: int) -> bool:
+    return os.access(file, mode, effective_ids=os.access in os.supports_effective_ids)
 
 
 def _free_bytes(path: Path | None) -> int | None:
