@@ -1,6 +1,7 @@
 """`inglenook docs`: a person's own files from a terminal."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from app.documents.library import Library
 from app.documents.overview import Counts, Status, counts_by_root, status_of
 from app.documents.roots import check_place
 from app.documents.rows import LibraryFile, num_waiting, roots, under
+from app.documents.scan import is_under
 from app.documents.search import Hit
 from app.services import Services
 from app.visible import visible
@@ -87,21 +89,25 @@ async def list_roots(library: Library, options: Options, console: Console) -> No
     there, by_root, named = await library.ask(
         lambda tables: (roots(tables), counts_by_root(tables), collections(tables))
     )
+    away = await library.away()
     rows = []
     for root in there:
         counts = by_root.get(root.root_id, {})
         num_files = sum(counts.values())
+        is_there = root.is_there and root.path not in away
+        if not is_there:
+            counts = {FileState.OFFLINE: num_files}
         rows.append(
             {
                 "path": root.path,
                 "is_folder": root.is_folder,
-                "is_there": root.is_there,
+                "is_there": is_there,
                 "files": num_files,
                 "counts": _counts(counts),
             }
         )
         if not options.json:
-            offline = "" if root.is_there else " (not there now)"
+            offline = "" if is_there else " (not there now)"
             console.write(f"{visible(root.path)}  {counted(num_files, 'file')}{offline}\n")
     if options.json:
         write_json(console, {"places": rows, "collections": named})
@@ -123,8 +129,20 @@ async def status(library: Library, options: Options, console: Console) -> None:
 
 
 async def _status(library: Library, place: Path | None, collection: str = "") -> Status:
+    """As the files are now: who follows none has not noticed that a place is missing."""
     inside = "" if place is None else str(place)
-    return await library.ask(lambda tables: status_of(tables, inside, collection))
+    found = await library.ask(lambda tables: status_of(tables, inside, collection))
+    away = await library.away()
+    if not away:
+        return found
+    return Status(
+        tuple(
+            replace(file, state=FileState.OFFLINE)
+            if any(is_under(file.path, each) for each in away)
+            else file
+            for file in found.files
+        )
+    )
 
 
 async def _check_known(library: Library, place: Path | None) -> None:

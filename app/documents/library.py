@@ -35,7 +35,7 @@ from app.documents.rows import (
     wait_again,
     wait_for_newer_reader,
 )
-from app.documents.scan import is_under
+from app.documents.scan import is_away, is_under
 from app.documents.scope import Scope
 from app.documents.search import Found, Search
 from app.documents.whole_text import (
@@ -165,6 +165,12 @@ class Library:
             )
         sight = await self._roots.see(path)
         if sight is None:
+            away = next((each for each in await self.away() if is_under(place, each)), None)
+            if away is not None:
+                raise UsageError(
+                    f"{visible(away)} is in the library and not there now: what was read of it is"
+                    " kept and found. Add it again when it is back, or remove it."
+                )
             raise UsageError(
                 f"There is no file and no folder at {visible(place)}, or it cannot be opened."
             )
@@ -203,6 +209,15 @@ class Library:
             num_files = await self._roots.leave(place)
         await self.tidy()
         return num_files
+
+    async def away(self) -> list[str]:
+        """The places that were added and are not there now, whether or not they are followed."""
+        there = await self.ask(roots)
+
+        def look_for_each() -> list[str]:
+            return [each.path for each in there if is_away(Path(each.path), each.identity)]
+
+        return await asyncio.to_thread(look_for_each)
 
     async def look(self, place: Path | None = None) -> None:
         """See what has changed in every root, or in those that this place touches; what is new

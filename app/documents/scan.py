@@ -58,7 +58,7 @@ def look(root: Path, own: Sequence[str] = ()) -> Sight | None:
         found = root.stat()
     except OSError:
         return None
-    sight = Sight(f"{found.st_dev}:{found.st_ino}")
+    sight = Sight(_identity(found))
     if is_own(root, own):
         return sight
     if stat.S_ISREG(found.st_mode):
@@ -78,6 +78,20 @@ def is_there(root: Path) -> bool:
             return True
     except OSError:
         return False
+
+
+def is_away(root: Path, identity: str) -> bool:
+    """Whether what was known at this path is out of reach, as far as one look tells: it is missing,
+    or another folder lies there that is empty. Blocks."""
+    try:
+        found = root.stat()
+        if not stat.S_ISDIR(found.st_mode):
+            return False
+        with os.scandir(root) as entries:
+            is_empty = next(entries, None) is None
+    except OSError:
+        return True
+    return is_empty and identity not in ("", _identity(found))
 
 
 def is_lost(sight: Sight | None, identity: str, num_known: int) -> bool:
@@ -178,6 +192,10 @@ def _file_stamp(entry: os.DirEntry[str], inside: str, own: Sequence[str]) -> Sta
     if attributes & (RECALLED | HIDDEN) or flags & DATALESS:
         return None
     return _stamp(found)
+
+
+def _identity(found: os.stat_result) -> str:
+    return f"{found.st_dev}:{found.st_ino}"
 
 
 def _stamp(found: os.stat_result) -> Stamp:

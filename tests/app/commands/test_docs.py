@@ -225,6 +225,26 @@ async def test_the_status_of_a_place_that_is_not_in_the_library_is_a_sentence(
     assert (await docs(services, "status", files=(str(folder),))).out.endswith("1 indexed.\n")
 
 
+async def test_a_place_that_is_missing_is_offline_though_nobody_follows_it(
+    services: FakeModelServices, folder: Path
+) -> None:
+    await docs(services, "add", files=(str(folder),))
+    gone = folder.rename(folder.with_name("elsewhere"))
+    assert (await docs(services, "status", json=True)).json()["counts"]["offline"] == 4
+    assert (await docs(services, "list")).out == f"{folder}  4 files (not there now)\n"
+    (place,) = (await docs(services, "list", json=True)).json()["places"]
+    assert (place["is_there"], place["counts"]["offline"]) == (False, 4)
+    for missing in (folder, folder / "a.txt"):
+        with pytest.raises(UsageError, match="not there now: what was read of it is kept"):
+            await docs(services, "add", files=(str(missing),))
+    # As the place where a disk is not plugged in.
+    folder.mkdir()
+    assert (await docs(services, "status", json=True)).json()["counts"]["offline"] == 4
+    folder.rmdir()
+    gone.rename(folder)
+    assert (await docs(services, "status", json=True)).json()["counts"]["offline"] == 0
+
+
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no such names")
 async def test_a_name_cannot_pass_for_something_else(
     services: FakeModelServices, folder: Path
