@@ -76,7 +76,8 @@ class Library:
     `prepare` is the first thing to call.
 
     `own` are the folders of Inglenook itself, which are never read, but for `received`, in which
-    documents of the user are kept.
+    documents of the user are kept. With `only_reads` another process owns the home, and may write
+    at any time: nothing is taken in, and only what is asked and found may be called.
     """
 
     def __init__(
@@ -87,8 +88,10 @@ class Library:
         *,
         received: Path | None = None,
         drawer: Drawer | None = None,
+        only_reads: bool = False,
     ) -> None:
-        self._store = Database(path, LIBRARY)
+        self._only_reads = only_reads
+        self._store = Database(path, LIBRARY, is_reader=only_reads)
         self._finder = Database(path, LIBRARY, is_reader=True)
         self._roots = Roots(self._store, own, received)
         self._search = Search()
@@ -103,7 +106,8 @@ class Library:
 
     async def prepare(self) -> None:
         """Take what an older version has left to what this one wants, and go on with what waits."""
-
+        if self._only_reads:
+            return
         loop = asyncio.get_running_loop()
 
         def gone(sha256: str) -> None:

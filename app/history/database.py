@@ -220,9 +220,10 @@ class Database:
                 self.backups.make(connection, found)
             migrate(tables, self._holding.steps)
         # A purge that was cut off after its commit leaves text in the log. A disk too full for
-        # this is no reason not to show the chats.
-        with contextlib.suppress(sqlite3.OperationalError):
-            tables.execute("pragma wal_checkpoint(truncate)").fetchall()
+        # this is no reason not to show the chats. A reader would wait here for who writes.
+        if not self._is_reader:
+            with contextlib.suppress(sqlite3.OperationalError):
+                tables.execute("pragma wal_checkpoint(truncate)").fetchall()
         if self.path is not None:
             self._opened_file = os.stat(self.path)
 

@@ -9,6 +9,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from sqlite_utils import Database as Tables
 
 from app import cli
 from app.cli import main
@@ -16,6 +17,7 @@ from app.commands.arguments import make_parser
 from app.commands.docs import BROKEN_OFF
 from app.commands.given import options_of
 from app.commands.options import Options
+from app.documents.holding import LIBRARY
 from app.history.conversations import Conversations
 from app.history.database import Database
 from app.owner import HomeLock
@@ -365,6 +367,28 @@ def test_a_home_that_is_held_and_does_not_answer_is_one_sentence(
         lock.try_acquire()
         assert main(["chats", "list"]) == 1
     assert "does not answer" in capsys.readouterr().err
+
+
+def test_files_are_listed_and_searched_while_another_command_reads_some(
+    paths: Paths, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(cli, "COMMAND_PATIENCE_S", 0)
+    note = paths.data.parent / "note.txt"
+    note.write_text("The river Inn rises in Switzerland.")
+    assert main(["docs", "add", str(note)]) == 0
+    with HomeLock(paths) as lock, Database(paths.documents, LIBRARY) as library:
+        lock.try_acquire()
+
+        def meanwhile(tables: Tables) -> None:
+            tables.execute("update file set message = 'read now'")
+            for arguments in (["status"], ["list"], ["search", "Inn"]):
+                assert main(["docs", *arguments]) == 0
+            assert main(["docs", "remove", str(note)]) == 1
+
+        library.run_sync(meanwhile)
+    said = capsys.readouterr()
+    assert "1 file: 1 indexed." in said.out and "rises in Switzerland" in said.out
+    assert "read now" not in said.out and "does not answer" in said.err
 
 
 def test_without_a_command_the_app_runs(monkeypatch: pytest.MonkeyPatch) -> None:
