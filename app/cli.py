@@ -24,7 +24,7 @@ from app.owner import HomeLock, OwnerAddress, own_or_find, owner_address
 from app.paths import Paths
 from app.selfcheck import selfcheck
 from app.services import Services
-from engine.errors import HomeBusy, HomeError, InglenookError, UsageError
+from engine.errors import DiskFull, HomeBusy, HomeError, InglenookError, UsageError
 
 COMMAND_PATIENCE_S = 20.0
 EVAL_HELP = "Quality measured on data: a table, and as last line one JSON object."
@@ -119,7 +119,12 @@ def run_command(options: Options) -> int:
             return relay(found, options, console)
         case HomeLock():
             with found:
-                return asyncio.run(run_here(paths, options, console))
+                try:
+                    return asyncio.run(run_here(paths, options, console))
+                except DiskFull:
+                    if not only_reads:
+                        raise
+                    return asyncio.run(run_here(paths, options, console, only_reads=True))
 
 
 async def run_here(

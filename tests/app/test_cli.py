@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
 from sqlite_utils import Database as Tables
@@ -24,7 +25,7 @@ from app.owner import HomeLock
 from app.paths import Paths
 from app.run import Run
 from app.version import VERSION
-from engine.errors import HomeError, UsageError
+from engine.errors import DiskFull, HomeError, UsageError
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -389,6 +390,21 @@ def test_files_are_listed_and_searched_while_another_command_reads_some(
     said = capsys.readouterr()
     assert "1 file: 1 indexed." in said.out and "rises in Switzerland" in said.out
     assert "read now" not in said.out and "does not answer" in said.err
+
+
+def test_on_a_full_disk_files_are_only_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[bool] = []
+
+    async def run_here(*_: Any, only_reads: bool = False) -> int:
+        asked.append(only_reads)
+        if not only_reads:
+            raise DiskFull("There is no room left.")
+        return 0
+
+    monkeypatch.setattr(cli, "run_here", run_here)
+    assert main(["docs", "search", "Inn"]) == 0
+    assert main(["docs", "remove", "a.txt"]) == 1
+    assert asked == [False, True, False]
 
 
 def test_without_a_command_the_app_runs(monkeypatch: pytest.MonkeyPatch) -> None:

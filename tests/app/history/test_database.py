@@ -416,6 +416,24 @@ def test_a_disk_full_from_the_start_is_told(small_disk: Path) -> None:
         Database(small_disk / "history.sqlite3")
 
 
+def test_a_reader_reads_from_a_disk_that_is_full(small_disk: Path) -> None:
+    path = small_disk / "history with spaces.sqlite3"
+    with Database(path) as database:
+        database.run_sync(insert("kept"))
+    with pytest.raises(OSError), open(small_disk / "ballast", "wb", buffering=0) as ballast:
+        while ballast.write(bytes(4096)):
+            pass
+    with pytest.raises(DiskFull):
+        Database(path)
+    with Database(path, is_reader=True) as reader:
+        assert reader.run_sync(ids) == {"kept"}
+        with pytest.raises(HistoryError):
+            reader.run_sync(insert("refused"))
+    (small_disk / "ballast").unlink()
+    with Database(path) as database:
+        assert database.run_sync(ids) == {"kept"}
+
+
 WRITES_UNTIL_KILLED = """
 import asyncio, sys
 from pathlib import Path
