@@ -47,6 +47,8 @@ def parse(*arguments: str) -> Options:
         (("status", ""), "path of a file or a folder is empty"),
         (("add", "a.txt", "--collection", ""), "name of the collection is empty"),
         (("search", "words", "--collection", " "), "name of the collection is empty"),
+        (("search", " "), "nothing to look for"),
+        (("ask", ""), "nothing to answer"),
     ],
 )
 def test_nothing_at_all_is_no_place_and_no_collection(
