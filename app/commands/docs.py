@@ -15,7 +15,7 @@ from app.documents.library import Library
 from app.documents.overview import Counts, Status, counts_by_root, status_of
 from app.documents.roots import check_place
 from app.documents.rows import LibraryFile, num_waiting, roots, under
-from app.documents.scan import is_under
+from app.documents.scan import Sight, is_under
 from app.documents.search import Hit
 from app.services import Services
 from app.visible import visible
@@ -52,10 +52,14 @@ async def add(library: Library, options: Options, console: Console) -> None:
     """
     places: list[Path] = []
     refused: list[str] = []
+    left_out: list[str] = []
     for place in map(Path, options.files):
         try:
-            await library.add(place, collection=options.collection, password=options.password)
+            sight = await library.add(
+                place, collection=options.collection, password=options.password
+            )
             places.append(place)
+            left_out += left_out_in_words(sight)
         except UsageError as error:
             refused.append(str(error))
     if places:
@@ -63,10 +67,28 @@ async def add(library: Library, options: Options, console: Console) -> None:
         await library.tidy()
         taken = [await _status(library, place) for place in places]
         _show(_together(taken), options, console)
+    for each in left_out:
+        console.note(each)
     if refused:
         names = ", ".join(visible(str(place)) for place in places)
         said = f"Only {names} {'was' if len(places) == 1 else 'were'} taken in. " if places else ""
         raise UsageError(said + " ".join(refused))
+
+
+def left_out_in_words(sight: Sight) -> list[str]:
+    """What lies there and was not looked into."""
+    said = []
+    if sight.closed:
+        others = len(sight.closed) - 1
+        more = f" and {counted(others, 'other folder')}" if others else ""
+        said.append(
+            f"{visible(min(sight.closed))}{more} could not be looked into: give your user the right"
+            " to read what lies there, and add it again."
+        )
+    if sight.own:
+        own = ", ".join(visible(each) for each in sorted(sight.own))
+        said.append(f"Left out is what belongs to Inglenook itself: {own}.")
+    return said
 
 
 async def _follow(library: Library, places: Sequence[Path], console: Console) -> None:
@@ -77,9 +99,9 @@ async def _follow(library: Library, places: Sequence[Path], console: Console) ->
         await library.rested(PROGRESS_S)
         at_work = library.at_work
         if at_work is not None:
-            page = f", page {at_work.num_read}" if at_work.num_read else ""
-            of = f" of {at_work.num_pages}" if page and at_work.num_pages else ""
-            console.note(
+            page = f", page {at_work.num_read:,}" if at_work.num_read else ""
+            of = f" of {at_work.num_pages:,}" if page and at_work.num_pages else ""
+            console.progress(
                 f"{counted(num_left, 'file')} to read, now"
                 f" {visible(Path(at_work.path).name)}{page}{of}"
             )

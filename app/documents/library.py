@@ -35,7 +35,7 @@ from app.documents.rows import (
     wait_again,
     wait_for_newer_reader,
 )
-from app.documents.scan import is_away, is_under
+from app.documents.scan import Sight, is_away, is_under
 from app.documents.scope import Scope
 from app.documents.search import Found, Search
 from app.documents.whole_text import (
@@ -154,8 +154,9 @@ class Library:
 
     async def add(
         self, path: Path, *, collection: str = "", password: str = "", tries_again: bool = True
-    ) -> None:
-        """Take a folder or a file in, and look at it now; it is read in the background.
+    ) -> Sight:
+        """Take a folder or a file in, and look at it now; it is read in the background. What was
+        seen there.
 
         What is in the library is looked at again, and what failed is tried again; a file that is
         named is read again where its bytes have changed, whatever its time says. `password` opens
@@ -200,6 +201,7 @@ class Library:
                 self._intake.note_password(place, password)
         self._intake.go_on()
         self._intake.wake()
+        return sight
 
     async def remove(self, path: Path, *, collection: str = "") -> int:
         """Take a place out of the library with all that was read of it, or out of one collection

@@ -30,11 +30,13 @@ class Stamp:
 @dataclass(slots=True)
 class Sight:
     """What a walk saw. `closed` are folders that could not be looked into: nothing is known of
-    what lies in them. `identity` tells folders of one path apart, as when a disk is missing."""
+    what lies in them. `own` are those of Inglenook itself that were left out. `identity` tells
+    folders of one path apart, as when a disk is missing."""
 
     identity: str
     files: dict[str, Stamp] = field(default_factory=dict)
     closed: list[str] = field(default_factory=list)
+    own: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +166,9 @@ def _walk(root: Path, sight: Sight, own: Sequence[str]) -> Iterator[tuple[str, S
             with os.scandir(folder) as entries:
                 for entry in entries:
                     if entry.is_dir(follow_symlinks=False):
-                        if not _is_ignored_folder(entry.name) and entry.path not in left_out:
+                        if entry.path in left_out:
+                            sight.own.append(entry.path)
+                        elif not _is_ignored_folder(entry.name):
                             folders.append(entry.path)
                     elif not _is_ignored_file(entry.name):
                         stamp = _file_stamp(entry, inside, own)

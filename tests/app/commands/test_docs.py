@@ -162,8 +162,30 @@ async def test_progress_is_told_beside_the_result(
     await asyncio.sleep(0.2)
     reader.gate.set()
     console = await adding
-    assert re.fullmatch(r"\d files? to read, now (a|b|locked)\.txt", console.notes[0])
+    assert re.fullmatch(r"\d files? to read, now (a|b|locked)\.txt", console.progressed[0])
     assert len(console.json()["files"]) == 4
+
+
+async def test_what_is_left_out_of_a_folder_is_said(
+    services: FakeModelServices, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shut = folder / "shut"
+    shut.mkdir()
+    scandir = os.scandir
+
+    def refuse(path: str) -> Any:
+        if str(path) == str(shut):
+            raise PermissionError(13, "Permission denied")
+        return scandir(path)
+
+    monkeypatch.setattr("app.documents.scan.os.scandir", refuse)
+    (note,) = (await docs(services, "add", files=(str(folder),))).notes
+    assert note.startswith(f"{shut} could not be looked into: give your user the right")
+    await services.documents.close()
+    paths = services.paths
+    services.__dict__["documents"] = Library(paths.documents, FakeReader(), (shut, folder / "deep"))
+    (note,) = (await docs(services, "add", files=(str(folder),))).notes
+    assert note == f"Left out is what belongs to Inglenook itself: {folder / 'deep'}, {shut}."
 
 
 async def test_what_ends_the_reading_ends_the_command(
