@@ -241,7 +241,7 @@ class Intake:
 def _note_end(work: asyncio.Task[None]) -> None:
     if not work.cancelled() and (error := work.exception()) is not None:
         # The next look begins again.
-        logger.warning("files are not taken in any more: %s", error)
+        logger.warning("until the next look no file is taken in. %s", error)
 
 
 async def _is_still(path: str, stamp: Stamp) -> bool:

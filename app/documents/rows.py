@@ -318,5 +318,6 @@ def num_documents(tables: Tables, condition: str, values: Sequence[str | int]) -
 def _said_of(notice: str, num_pages: int, num_empty: int) -> str:
     if not num_empty:
         return notice
-    said = f"{num_empty} of {num_pages} pages have no text."
+    have = "has" if num_empty == 1 else "have"
+    said = f"{num_empty:,} of {num_pages:,} pages {have} no text."
     return f"{said} {notice}".strip()

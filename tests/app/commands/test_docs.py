@@ -51,7 +51,7 @@ async def test_adding_reads_everything_and_says_what_became_of_it(
     console = await docs(services, "add", files=(str(folder),))
     assert console.out.splitlines() == [
         f"{folder / 'bad.txt'}  damaged: It is damaged: bring it again.",
-        f"{folder / 'deep/b.txt'}  indexed: 1 of 3 pages have no text.",
+        f"{folder / 'deep/b.txt'}  indexed: 1 of 3 pages has no text.",
         f"{folder / 'locked.txt'}  needs password: It needs its password.",
         "4 files: 1 damaged, 2 indexed, 1 needs password.",
     ]
@@ -67,7 +67,7 @@ async def test_the_status_has_every_file_and_counts_that_add_up(
         "path": str(folder / "deep/b.txt"),
         "status": "indexed",
         "pages": 3,
-        "message": "1 of 3 pages have no text.",
+        "message": "1 of 3 pages has no text.",
     }
     assert sum(said["counts"].values()) == len(said["files"]) == 4
     assert (said["counts"]["indexed"], said["counts"]["offline"]) == (2, 0)
