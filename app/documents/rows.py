@@ -50,6 +50,7 @@ class Waiting:
     path: str
     sha256: str
     folder: str | None
+    num_bytes: int
 
 
 def stored(path: str) -> str:
@@ -147,25 +148,30 @@ def note_sight(
     forget_unused(tables, unused)
 
 
-def next_waiting(tables: Tables) -> Waiting | None:
-    """Those first whose old text may still be found; nothing of a root that is not there."""
+def next_waiting(tables: Tables, below: int | None = None) -> Waiting | None:
+    """Those first whose old text may still be found; nothing of a root that is not there. With
+    `below` only a file that has fewer bytes."""
     # The state is written out, or the index for this question would not be used.
     found = tables.execute(
-        "select file.id, root_id, file.path, coalesce(sha256, ''), iif(is_folder, root.path, null)"
+        "select file.id, root_id, file.path, coalesce(sha256, ''), iif(is_folder, root.path, null),"
+        " size"
         " from file cross join root on root.id = root_id"
         " left join document on document.id = document_id"
         f" where file.state = '{FileState.WAITING.value}' and is_there"
-        " order by document_id is null, file.id limit 1"
+        " and (?1 is null or size < ?1)"
+        " order by document_id is null, file.id limit 1",
+        [below],
     ).fetchone()
     if found is None:
         return None
-    file_id, root_id, path, sha256, folder = found
+    file_id, root_id, path, sha256, folder, num_bytes = found
     return Waiting(
         file_id=file_id,
         root_id=root_id,
         path=path_from(path),
         sha256=sha256,
         folder=None if folder is None else path_from(folder),
+        num_bytes=num_bytes,
     )
 
 
