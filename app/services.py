@@ -69,7 +69,8 @@ class Services:
     `adapters` (each a path or a name, and a scale) go before those that are saved for the model,
     and the file `mmproj` before the multimodal part that lies beside it.
     In safe mode the model is held with little memory and no extras. Without `makes_folders` they
-    may be missing or read-only, and whoever writes hears of it.
+    may be missing or read-only, and whoever writes hears of it. With `only_reads` another process
+    owns the home, and the documents are only looked into.
     """
 
     def __init__(
@@ -82,7 +83,9 @@ class Services:
         mmproj: str = "",
         *,
         makes_folders: bool = True,
+        only_reads: bool = False,
     ) -> None:
+        self._only_reads = only_reads
         if makes_folders:
             paths.create()
         self.start_facts = start_facts
@@ -247,6 +250,7 @@ class Services:
             is_followed=self.model.keeps_kv,
             choose=lambda: self.settings.embedder_choice,
             is_busy=self._is_writing,
+            only_reads=self._only_reads,
         )
         library.on_gone = lambda sha256: self._forgetting.soon(document_source(sha256))
         return library

@@ -24,6 +24,7 @@ from app.documents.scope import Scope
 from app.documents.whole_text import WholeText
 from app.services import Services
 from app.visible import visible
+from engine.errors import UsageError
 from engine.kv.segment import Belonging
 from engine.metrics import Timings
 from engine.sampling_params import SamplingParams
@@ -49,6 +50,7 @@ class Asked:
 
 async def ask(services: Services, options: Options, console: Console) -> None:
     """The answer with its numbered passages; or that nothing was found, without a model."""
+    await _check(services, options)
     scope = Scope((options.collection,) if options.collection else (), options.files, options.whole)
     asked = await _whole(services, scope, options, console) if options.whole else None
     if asked is None:
@@ -69,6 +71,16 @@ async def ask(services: Services, options: Options, console: Console) -> None:
         written = await read_whole(stream, model.splitter())
     grounds = await services.answering.check(written.content, asked.grounds, asked.read)
     _show(model, written, grounds, options, console)
+
+
+async def _check(services: Services, options: Options) -> None:
+    """Raises UsageError for what a model would be asked with, though nothing may be found."""
+    options.params(services.settings.sampling, await preset_of(services, options.preset))
+    if options.model and not services.model_path.exists():
+        raise UsageError(
+            f"There is no model {options.model!r} here: `inglenook models list` names those that"
+            " are."
+        )
 
 
 async def _draft(services: Services, options: Options) -> tuple[ChatModel, SamplingParams, Draft]:

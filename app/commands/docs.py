@@ -1,6 +1,7 @@
 """`inglenook docs`: a person's own files from a terminal."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +24,9 @@ from app.documents.overview import (
     counts_by_root,
     status_of,
 )
+from app.documents.roots import check_place
 from app.documents.rows import LibraryFile, num_waiting, roots, under
-from app.documents.scan import is_under
+from app.documents.scan import Sight, is_under
 from app.documents.search import Hit
 from app.services import Services
 from app.visible import visible
@@ -67,10 +69,14 @@ async def add(library: Library, options: Options, console: Console) -> None:
     """
     places: list[Path] = []
     refused: list[str] = []
+    left_out: list[str] = []
     for place in map(Path, options.files):
         try:
-            await library.add(place, collection=options.collection, password=options.password)
+            sight = await library.add(
+                place, collection=options.collection, password=options.password
+            )
             places.append(place)
+            left_out += left_out_in_words(sight)
             await _read_pictures(library, place, console)
         except UsageError as error:
             refused.append(str(error))
@@ -80,6 +86,8 @@ async def add(library: Library, options: Options, console: Console) -> None:
         await follow_vectors(library, console)
         taken = [await _status(library, place) for place in places]
         _show(_together(taken), await library.embeddings.status(), options, console)
+    for each in left_out:
+        console.note(each)
     if refused:
         names = ", ".join(visible(str(place)) for place in places)
         said = f"Only {names} {'was' if len(places) == 1 else 'were'} taken in. " if places else ""
@@ -97,6 +105,22 @@ async def _read_pictures(library: Library, place: Path, console: Console) -> Non
         await library.read_pictures(place)
 
 
+def left_out_in_words(sight: Sight) -> list[str]:
+    """What lies there and was not looked into."""
+    said = []
+    if sight.closed:
+        others = len(sight.closed) - 1
+        more = f" and {counted(others, 'other folder')}" if others else ""
+        said.append(
+            f"{visible(min(sight.closed))}{more} could not be looked into: give your user the right"
+            " to read what lies there, and add it again."
+        )
+    if sight.own:
+        own = ", ".join(visible(each) for each in sorted(sight.own))
+        said.append(f"Left out is what belongs to Inglenook itself: {own}.")
+    return said
+
+
 async def _follow(library: Library, places: Sequence[Path], console: Console) -> None:
     conditions = [under("file.path", str(place)) for place in places]
     while num_left := await library.ask(
@@ -105,10 +129,10 @@ async def _follow(library: Library, places: Sequence[Path], console: Console) ->
         await library.rested(PROGRESS_S)
         at_work = library.at_work
         if at_work is not None:
-            page = f", page {at_work.num_read}" if at_work.num_read else ""
-            of = f" of {at_work.num_pages}" if page and at_work.num_pages else ""
+            page = f", page {at_work.num_read:,}" if at_work.num_read else ""
+            of = f" of {at_work.num_pages:,}" if page and at_work.num_pages else ""
             by = " by OCR" if at_work.is_ocr else ""
-            console.note(
+            console.progress(
                 f"{counted(num_left, 'file')} to read, now"
                 f" {visible(Path(at_work.path).name)}{page}{of}{by}"
             )
@@ -118,21 +142,25 @@ async def list_roots(library: Library, options: Options, console: Console) -> No
     there, by_root, named = await library.ask(
         lambda tables: (roots(tables), counts_by_root(tables), collections(tables))
     )
+    away = await library.away()
     rows = []
     for root in there:
         counts = by_root.get(root.root_id, {})
         num_files = sum(counts.values())
+        is_there = root.is_there and root.path not in away
+        if not is_there:
+            counts = {FileState.OFFLINE: num_files}
         rows.append(
             {
                 "path": root.path,
                 "is_folder": root.is_folder,
-                "is_there": root.is_there,
+                "is_there": is_there,
                 "files": num_files,
                 "counts": _counts(counts),
             }
         )
         if not options.json:
-            offline = "" if root.is_there else " (not there now)"
+            offline = "" if is_there else " (not there now)"
             console.write(f"{visible(root.path)}  {counted(num_files, 'file')}{offline}\n")
     if options.json:
         write_json(console, {"places": rows, "collections": named})
@@ -154,18 +182,26 @@ async def status(library: Library, options: Options, console: Console) -> None:
 
 
 async def _status(library: Library, place: Path | None, collection: str = "") -> Status:
+    """As the files are now: who follows none has not noticed that a place is missing."""
     inside = "" if place is None else str(place)
-    return await library.ask(lambda tables: status_of(tables, inside, collection))
+    found = await library.ask(lambda tables: status_of(tables, inside, collection))
+    away = await library.away()
+    if not away:
+        return found
+    return Status(
+        tuple(
+            replace(file, state=FileState.OFFLINE)
+            if any(is_under(file.path, each) for each in away)
+            else file
+            for file in found.files
+        )
+    )
 
 
 async def _check_known(library: Library, place: Path | None) -> None:
     """Raises UsageError for a place of which nothing is in the library."""
-    if place is None or (await _status(library, place)).files:
-        return
-    if not any(is_under(root.path, str(place)) for root in await library.ask(roots)):
-        raise UsageError(
-            f"Nothing at {visible(str(place))} is in the library: `docs list` names what is."
-        )
+    if place is not None:
+        await library.ask(lambda tables: check_place(tables, str(place)))
 
 
 def _together(taken: Sequence[Status]) -> Status:

@@ -53,6 +53,8 @@ def options_of(parsed: argparse.Namespace) -> Options:
             raise UsageError("There is nothing to answer: give a question, or - and one to read.")
         if values.get("collection") and values["files"]:
             raise UsageError("Give --collection or paths, not both.")
+    if values["command"] == "docs" and values["action"] == "search" and not values["text"].strip():
+        raise UsageError("There is nothing to look for: give the words of it.")
     if "adapters" in values:
         values["adapters"] = adapters_of(values["adapters"])
     for name in ("images", "sounds"):

@@ -21,8 +21,8 @@ from engine.errors import UsageError
 NUM_NEAREST = 3
 """Of what was not enough, so many are named."""
 NOTHING_TO_ASK = (
-    "There is no text in the documents that were chosen: choose others, add some with `inglenook"
-    " docs add PATH`, or see with `inglenook docs status` what became of them."
+    "There is no text in the documents that were chosen: choose others, add some, or see in the"
+    " list of your files what became of these."
 )
 NOTHING_YET = "There is no text in the documents that were chosen yet."
 NO_ROOM = (

@@ -12,6 +12,7 @@ import logging
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from time import monotonic
 from typing import Protocol
@@ -35,6 +36,7 @@ from app.documents.scan import Stamp, is_there, is_under, sha256_of, stamp_of
 from app.documents.scans import Scans
 from app.documents.sniff import check_size
 from app.history.database import Database
+from engine.errors import DiskFull
 
 READER_VERSION = 2
 """Of what is read out of files and how: with another one everything is read again."""
@@ -147,12 +149,24 @@ class Intake:
         try:
             while self._is_woken:
                 self._is_woken = False
-                while (waiting := await self._store.run(next_waiting)) is not None:
-                    await self._going.wait()
-                    await self._take(waiting)
+                await self._take_all()
             self._passwords.clear()
         finally:
             self.at_work = None
+
+    async def _take_all(self) -> None:
+        """Raises DiskFull at the end, where there was no room for all."""
+        full: DiskFull | None = None
+        below: int | None = None
+        while waiting := await self._store.run(partial(next_waiting, below=below)):
+            await self._going.wait()
+            try:
+                await self._take(waiting)
+            except DiskFull as error:
+                # What is smaller may still find room.
+                full, below = error, waiting.num_bytes
+        if full is not None:
+            raise full
 
     async def _take(self, waiting: Waiting) -> None:
         self.at_work = AtWork(waiting.path)
@@ -287,7 +301,7 @@ class Intake:
 def _note_end(work: asyncio.Task[None]) -> None:
     if not work.cancelled() and (error := work.exception()) is not None:
         # The next look begins again.
-        logger.warning("files are not taken in any more: %s", error)
+        logger.warning("until the next look no file is taken in. %s", error)
 
 
 async def _is_still(path: str, stamp: Stamp) -> bool:

@@ -82,6 +82,15 @@ DRAWN = (Kind.PDF, Kind.PICTURE)
 """Those whose pages have a look of their own, which can be shown, and read by OCR."""
 
 
+def one_of(kind: Kind) -> str:
+    """The same with its article."""
+    name = NAMES[kind]
+    if kind is Kind.CODE:
+        return name
+    # As it is spoken: the letters of RTF begin with one too.
+    return f"an {name}" if name[0] in "EO" or kind is Kind.RTF else f"a {name}"
+
+
 def kind_of_ending(ending: str) -> Kind | None:
     """What an ending such as ".docx" promises. None: nothing that is read."""
     ending = ending.lower()

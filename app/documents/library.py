@@ -30,7 +30,7 @@ from app.documents.page_picture import PagePicture
 from app.documents.page_view import PageView, Stretch, page_view
 from app.documents.pictures import Drawer, Pictures
 from app.documents.quotation import Quotation
-from app.documents.roots import Roots
+from app.documents.roots import Roots, check_place
 from app.documents.rows import (
     num_documents,
     num_waiting,
@@ -38,7 +38,7 @@ from app.documents.rows import (
     wait_again,
     wait_for_newer_reader,
 )
-from app.documents.scan import is_under
+from app.documents.scan import Sight, is_away, is_under
 from app.documents.scans import Scans
 from app.documents.scope import Scope
 from app.documents.search import Found, Search
@@ -80,7 +80,9 @@ class Library:
     `prepare` is the first thing to call.
 
     `own` are the folders of Inglenook itself, which are never read, but for `received`, in which
-    documents of the user are kept. With `scans` OCR reads what `reader` finds no text on.
+    documents of the user are kept. With `scans` OCR reads what `reader` finds no text on. With
+    `only_reads` another process owns the home, and may write at any time: nothing is taken in, and
+    only what is asked and found may be called.
     """
 
     def __init__(
@@ -93,8 +95,10 @@ class Library:
         drawer: Drawer | None = None,
         embedding: Embedding = NO_EMBEDDING,
         scans: Scans | None = None,
+        only_reads: bool = False,
     ) -> None:
-        self._store = Database(path, LIBRARY)
+        self._only_reads = only_reads
+        self._store = Database(path, LIBRARY, is_reader=only_reads)
         self._finder = Database(path, LIBRARY, is_reader=True)
         self._roots = Roots(self._store, own, received)
         self._search = Search()
@@ -111,7 +115,8 @@ class Library:
 
     async def prepare(self) -> None:
         """Take what an older version has left to what this one wants, and go on with what waits."""
-
+        if self._only_reads:
+            return
         loop = asyncio.get_running_loop()
 
         def gone(sha256: str) -> None:
@@ -167,8 +172,9 @@ class Library:
 
     async def add(
         self, path: Path, *, collection: str = "", password: str = "", tries_again: bool = True
-    ) -> None:
-        """Take a folder or a file in, and look at it now; it is read in the background.
+    ) -> Sight:
+        """Take a folder or a file in, and look at it now; it is read in the background. What was
+        seen there.
 
         What is in the library is looked at again, and what failed is tried again; a file that is
         named is read again where its bytes have changed, whatever its time says. `password` opens
@@ -182,6 +188,12 @@ class Library:
             )
         sight = await self._roots.see(path)
         if sight is None:
+            away = next((each for each in await self.away() if is_under(place, each)), None)
+            if away is not None:
+                raise UsageError(
+                    f"{visible(away)} is in the library and not there now: what was read of it is"
+                    " kept and found. Add it again when it is back, or remove it."
+                )
             raise UsageError(
                 f"There is no file and no folder at {visible(place)}, or it cannot be opened."
             )
@@ -207,6 +219,7 @@ class Library:
                 self._intake.note_password(place, password)
         self._intake.go_on()
         self._intake.wake()
+        return sight
 
     async def remove(self, path: Path, *, collection: str = "") -> int:
         """Take a place out of the library with all that was read of it, or out of one collection
@@ -221,6 +234,15 @@ class Library:
         await self.tidy()
         return num_files
 
+    async def away(self) -> list[str]:
+        """The places that were added and are not there now, whether or not they are followed."""
+        there = await self.ask(roots)
+
+        def look_for_each() -> list[str]:
+            return [each.path for each in there if is_away(Path(each.path), each.identity)]
+
+        return await asyncio.to_thread(look_for_each)
+
     async def look(self, place: Path | None = None) -> None:
         """See what has changed in every root, or in those that this place touches; what is new
         is read in the background."""
@@ -231,8 +253,13 @@ class Library:
         self._intake.wake()
 
     async def read_again(self, place: Path) -> None:
-        """Read all that lies there once more, in the background."""
-        await self._store.run(lambda tables: read_again(tables, str(place)))
+        """Read all that lies there once more, in the background. Raises UsageError."""
+
+        def again(tables: Tables) -> None:
+            check_place(tables, str(place))
+            read_again(tables, str(place))
+
+        await self._store.run(again)
         self._intake.go_on()
         self._intake.wake()
 
@@ -243,8 +270,14 @@ class Library:
         self._intake.wake()
 
     async def collect(self, name: str, place: Path) -> None:
-        """Put a place of the library into a collection, which is made where there is none."""
-        await self._store.run(lambda tables: collect(tables, name, str(place)))
+        """Put a place of the library into a collection, which is made where there is none. Raises
+        UsageError."""
+
+        def put(tables: Tables) -> None:
+            check_place(tables, str(place))
+            collect(tables, name, str(place))
+
+        await self._store.run(put)
 
     async def ask(self, work: Callable[[Tables], Answer]) -> Answer:
         """What the tables say, without waiting for a file that is read."""

@@ -16,6 +16,7 @@ def open_library(
     is_followed: bool,
     choose: Callable[[], EmbedderChoice],
     is_busy: Callable[[], bool],
+    only_reads: bool = False,
 ) -> Library:
     """`is_followed`: this process runs as long as the home is used, so it notices what changes.
     `choose` and `is_busy`: as in Embedding. Raises HistoryError for a file that cannot be used."""
@@ -27,6 +28,7 @@ def open_library(
         received=paths.received,
         scans=Scans(reader),
         embedding=Embedding(paths.embedders, choose, is_busy),
+        only_reads=only_reads,
     )
     if is_followed:
         library.follow()

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from sqlite_utils import Database as Tables
 
+from app.amounts import counted
 from app.documents.contents import forget_unused, note, noted
 from app.documents.document import FileState
 from app.documents.ocr import remedy
@@ -56,6 +57,7 @@ class Waiting:
     sha256: str
     folder: str | None
     waits_for_ocr: bool = False
+    num_bytes: int = 0
 
 
 def stored(path: str) -> str:
@@ -154,21 +156,23 @@ def note_sight(
     forget_unused(tables, unused)
 
 
-def next_waiting(tables: Tables) -> Waiting | None:
+def next_waiting(tables: Tables, below: int | None = None) -> Waiting | None:
     """Those first whose old text may still be found, last those that wait for OCR; nothing of a
-    root that is not there."""
+    root that is not there. With `below` only a file that has fewer bytes."""
     # The state is written out, or the index for this question would not be used.
     found = tables.execute(
         "select file.id, root_id, file.path, coalesce(sha256, ''), iif(is_folder, root.path, null),"
-        " waits_for_ocr"
+        " waits_for_ocr, size"
         " from file cross join root on root.id = root_id"
         " left join document on document.id = document_id"
         f" where file.state = '{FileState.WAITING.value}' and is_there"
-        " order by waits_for_ocr, document_id is null, file.id limit 1"
+        " and (?1 is null or size < ?1)"
+        " order by waits_for_ocr, document_id is null, file.id limit 1",
+        [below],
     ).fetchone()
     if found is None:
         return None
-    file_id, root_id, path, sha256, folder, waits_for_ocr = found
+    file_id, root_id, path, sha256, folder, waits_for_ocr, num_bytes = found
     return Waiting(
         file_id=file_id,
         root_id=root_id,
@@ -176,6 +180,7 @@ def next_waiting(tables: Tables) -> Waiting | None:
         sha256=sha256,
         folder=None if folder is None else path_from(folder),
         waits_for_ocr=bool(waits_for_ocr),
+        num_bytes=num_bytes,
     )
 
 
@@ -345,12 +350,13 @@ def num_documents(tables: Tables, condition: str, values: Sequence[str | int]) -
 
 def _said_of(notice: str, num_pages: int, num_empty: int, num_unread: int) -> str:
     said = []
+    of = f"of {counted(num_pages, 'page')}"
     if num_empty and num_empty == num_unread:
         are = "is a picture" if num_empty == 1 else "are pictures"
-        said.append(f"{num_empty} of {num_pages} pages {are} without text. {remedy()}")
+        said.append(f"{num_empty:,} {of} {are} without text. {remedy()}")
     elif num_empty:
-        said.append(f"{num_empty} of {num_pages} pages have no text.")
+        said.append(f"{num_empty:,} {of} {'has' if num_empty == 1 else 'have'} no text.")
     if num_unread and num_unread != num_empty:
         are = "is a picture, or its" if num_unread == 1 else "are pictures, or their"
-        said.append(f"{num_unread} of {num_pages} pages {are} letters make no words. {remedy()}")
+        said.append(f"{num_unread:,} {of} {are} letters make no words. {remedy()}")
     return " ".join([*said, notice]).strip()

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from app.documents.archive import Archive
 from app.documents.document import FileState, Unreadable
 from app.documents.encoding import encoding_of
-from app.documents.kinds import NAMES, Kind, kind_of_ending
+from app.documents.kinds import NAMES, Kind, kind_of_ending, one_of
 
 MOST_FILE_BYTES = 200_000_000
 OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
@@ -122,7 +122,7 @@ def sniff(data: bytes, name: str) -> Sniffed:
     if promised in (None, found.kind) or _is_text(found.kind) and _is_text(promised):
         return found
     return found._replace(
-        notice=f"{name} ends in {ending} and is a {NAMES[found.kind]}: it was read as that."
+        notice=f"{name} ends in {ending} and is {one_of(found.kind)}: it was read as that."
     )
 
 

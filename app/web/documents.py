@@ -31,6 +31,7 @@ from app.documents.overview import (
 )
 from app.documents.page_view import PageView, Stretch, document_of, place_of, stretch_of
 from app.documents.quotation import Quotation
+from app.documents.roots import check_place, root_alone
 from app.documents.rows import path_from, roots, stored
 from app.ui import documents as words
 from app.ui.room import Services
@@ -232,10 +233,14 @@ class DocumentDesk:
         return await self.progress()
 
     async def remove(self, given: dict[str, Any]) -> dict[str, Any]:
-        """Asks first: without `is_sure` it only says what would be done."""
+        """Asks first: without `is_sure` it only says what would be done, or why it cannot be."""
         path, received, library = _path(given), self._services.received, self._library
         is_ours = received.has(path)
         if given.get("is_sure") is not True:
+            if is_ours:
+                await library.ask(lambda tables: check_place(tables, str(path)))
+            else:
+                root_alone(await library.ask(roots), str(path))
             found = await library.ask(lambda tables: overview(tables, Wanted(place=str(path)), 0))
             question = words.removal_in_words(str(path), found.num_found, is_ours=is_ours)
             return {"question": question}
@@ -253,6 +258,7 @@ class DocumentDesk:
         path = _path(given)
         if given.get("is_sure") is not True:
             has_ocr = is_installed()
+            await self._library.ask(lambda tables: check_place(tables, str(path)))
             cost = await self._library.ask(
                 lambda tables: cost_of(tables, str(path), has_ocr=has_ocr)
             )

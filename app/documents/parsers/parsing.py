@@ -90,10 +90,11 @@ def parse(data: bytes, name: str, password: str = "", depth: int = 0) -> Iterato
             pictures += PageFlag.PICTURE_ONLY in part.flags
             yield replace(part, number=number)
     except BROKEN as error:
+        read = f"could be read up to page {number:,}" if number else "could not be read at all"
         raise Unreadable(
             FileState.DAMAGED,
-            f"{name} is damaged: this {NAMES[kind]} could be read up to page {number}. Open it"
-            " with the program that made it and save it anew.",
+            f"{name} is damaged: this {NAMES[kind]} {read}. Open it with the program that made it"
+            " and save it anew.",
         ) from error
     # Of what lies in another file the pages cannot be drawn, so OCR has nothing to read.
     if not has_text and not (pictures and kind in DRAWN and depth == 0):
@@ -103,4 +104,6 @@ def parse(data: bytes, name: str, password: str = "", depth: int = 0) -> Iterato
 
 
 def _no_text(name: str, num_pages: int) -> str:
-    return f"{name} has no text" + (f" on any of its {num_pages} pages." if num_pages else ".")
+    if num_pages < 2:
+        return f"{name} has no text."
+    return f"{name} has no text on any of its {num_pages:,} pages."

@@ -105,6 +105,21 @@ async def test_json_has_what_other_programs_rely_on(
     assert said["passages"][0]["n"] == 1
 
 
+@pytest.mark.parametrize("text", [QUESTION, "Who is the king of France?"])
+async def test_wrong_use_is_refused_whether_or_not_something_is_found(
+    services: FakeModelServices, papers: Path, text: str
+) -> None:
+    with pytest.raises(UsageError, match="temperature"):
+        await ask(services, text, sampling={"temperature": 99})
+    with pytest.raises(UsageError, match="no preset"):
+        await ask(services, text, preset="nobody")
+    wrong = FakeModelServices(services.paths, services.engine, model="nope")
+    wrong.__dict__["documents"] = services.documents
+    with pytest.raises(UsageError, match="There is no model 'nope' here"):
+        await ask(wrong, text, model="nope")
+    assert services.engine.streams == []
+
+
 async def test_nothing_found_is_an_answer_and_needs_no_model(
     services: FakeModelServices, papers: Path
 ) -> None:

@@ -70,7 +70,7 @@ async def test_every_file_of_a_folder_ends_in_one_state(library: Library, folder
         "locked.txt": "needs password",
     }
     found = {Path(file.path).name: file for file in (await library.ask(status_of)).files}
-    assert (found["b.txt"].num_pages, found["b.txt"].message) == (3, "1 of 3 pages have no text.")
+    assert (found["b.txt"].num_pages, found["b.txt"].message) == (3, "1 of 3 pages has no text.")
     assert found["bad.txt"].message == "It is damaged: bring it again."
     assert sorted(await paths(library, "river")) == ["a.txt", "b.txt"]
 

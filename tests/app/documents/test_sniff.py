@@ -59,6 +59,8 @@ def test_a_wrong_ending_is_said() -> None:
     assert sniff(pdf_of([["x"]]), "a.docx").notice == (
         "a.docx ends in .docx and is a PDF: it was read as that."
     )
+    assert sniff(b"{\\rtf1 x}", "a.pdf").notice.startswith("a.pdf ends in .pdf and is an RTF text:")
+    assert "is program text" in sniff(b"#!/bin/sh\nexit\n", "a.ipynb").notice
 
 
 @pytest.mark.parametrize(

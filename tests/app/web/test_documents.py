@@ -187,7 +187,6 @@ async def test_collections_are_made_filled_and_emptied(
         ("add", "", "There is nothing to do it with"),
         ("add", "~nobody-of-this-name/x", "The folder of ~nobody-of-this-name is not known"),
         ("add", "/nowhere/a\0b", "is no name and no path"),
-        ("add", "/nowhere/\ud800", "is no name and no path"),
         ("add", "/" + "x" * 300, "no file and no folder"),
         ("add", "file:///nowhere/a%20b", "/nowhere/a b"),
         ("add", "file:///nowhere/a%00b", "is no name and no path"),
@@ -201,10 +200,50 @@ async def test_collections_are_made_filled_and_emptied(
 async def test_a_path_that_cannot_be_meant_is_a_sentence(
     client: httpx.AsyncClient, action: str, path: str, words: str
 ) -> None:
+    given = {"path": path, "name": "a", "password": "a", "is_sure": True}
+    assert words in (await act(client, action, **given))["refused"]
+
+
+@pytest.mark.parametrize(
+    ("action", "body"),
+    [
+        ("files", r'{"name": "\ud800"}'),
+        ("files", r'{"\ud800": ""}'),
+        ("page", '{"document": 1, "number": 99999999999999999999999}'),
+        ("page", '{"document": 12345678901234567890123, "number": 1}'),
+        ("page", '{"document": 1, "number": 1, "stretch": [-99999999999999999999, 1, 1, 1]}'),
+        ("page", r'{"answer": "\ud800", "quotation": 1, "citation": 1}'),
+        ("picture", r'{"document": 1, "number": 1, "password": "\ud800"}'),
+        ("add", r'{"path": "/nowhere/\ud800"}'),
+    ],
+)
+async def test_what_no_table_holds_is_refused_at_the_door(
+    client: httpx.AsyncClient, action: str, body: str
+) -> None:
     # Not as the client would write it: a browser sends halves of pairs as they are.
-    body = json.dumps({"path": path, "name": "a", "password": "a", "is_sure": True})
     reply = await client.post(f"{PLACE}/{action}", content=body)
-    assert words in reply.json()["refused"]
+    assert reply.status_code == 400 and reply.text.endswith("nothing here has one.")
+
+
+async def test_what_cannot_be_done_is_said_before_it_is_asked_whether_it_shall_be(
+    client: httpx.AsyncClient, services: FakeServices, papers: Path
+) -> None:
+    (place,) = (await added(client, services, papers))["places"]
+    inside, nowhere = str(papers / "inn.txt"), str(papers / "nowhere.txt")
+    received = str(services.received.folder / "never.txt")
+    assert "as a whole" in (await act(client, "remove", path=inside))["refused"]
+    for action, path in (
+        ("remove", "/nowhere"),
+        ("remove", received),
+        ("again", nowhere),
+        ("collect", nowhere),
+    ):
+        for is_sure in (False, True) if action == "again" else (False,):
+            asked = await act(client, action, path=path, name="work", is_sure=is_sure)
+            assert "in the library" in asked["refused"] and "`" not in asked["refused"]
+    assert (await act(client, "collect", path=inside, name="work"))["collections"]
+    assert "question" in await act(client, "again", path=inside)
+    assert "question" in await act(client, "remove", path=place["path"])
 
 
 async def test_a_file_is_added_by_its_address(
