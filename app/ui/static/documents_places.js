@@ -2,7 +2,7 @@
 // dropped, which are copied.
 (() => {
   "use strict";
-  const { find, made, button, busy, quiet, zoneOf, documents, documentRows } = inglenook;
+  const { find, made, button, quiet, zoneOf, documents, documentRows } = inglenook;
   const { state, say, ask, take, show, bring } = documents;
   const { nameOf, whereOf, rowOf, removal, again, asking, collecting, counts } = documentRows;
 
@@ -24,12 +24,15 @@
     form.addEventListener("submit", async (event) => {
       event.preventDefault();
       say("");
-      const done = busy(add, "Looking…");
-      const next = await ask("/add", { path: path.value });
-      done();
-      if (!next) return;
+      // The next path may be typed while this one is looked at.
+      const typed = path.value;
       path.value = "";
-      take(next);
+      const row = quiet(`Looking at ${typed}…`);
+      coming.append(row);
+      const next = await ask("/add", { path: typed });
+      row.remove();
+      if (next) return take(next);
+      if (!path.value) path.value = typed;
     });
     return [form, quiet("The files stay where they are. A folder is read with all folders in it, and what changes there is noticed."), zone, made("ul", { className: "rows", id: "documents_list" })];
   };

@@ -106,6 +106,31 @@ async def test_a_folder_is_added_and_every_file_says_what_became_of_it(
     assert (papers / "lease.pdf").exists()
 
 
+async def test_a_path_that_is_typed_while_another_is_looked_at_is_added_too(
+    services: FakeServices, arrive: Arrive, papers: Path
+) -> None:
+    tab = await opened(arrive)
+    page, comes = tab.page, asyncio.Event()
+
+    async def late(route: Route) -> None:
+        await comes.wait()
+        await route.continue_()
+
+    await page.route("**/_app/documents/add", late)
+    field = page.get_by_label("Path of a folder or a file")
+    for path in (papers / "lease.pdf", papers / "deep"):
+        await field.fill(str(path))
+        await field.press("Enter")
+    await expect(page.locator("#documents_coming")).to_contain_text("Looking at")
+    await field.fill("wrong")
+    await field.press("Enter")
+    comes.set()
+    await expect(page.locator("#documents_list .name")).to_have_text(["deep", "lease.pdf"])
+    await expect(page.locator("#documents_said")).to_contain_text("is not a whole path")
+    await expect(field).to_have_value("wrong")
+    await expect(page.locator("#documents_coming p")).to_have_count(0)
+
+
 async def test_words_are_found_and_boxed_on_the_picture_of_their_page(
     services: FakeServices, arrive: Arrive, papers: Path
 ) -> None:
