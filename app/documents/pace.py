@@ -1,10 +1,15 @@
 """How fast files were read on this machine, kept with what was read of them."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from sqlite_utils import Database as Tables
 
 PAGES, BYTES, MS = "paced pages", "paced bytes", "paced ms"
+SMALL, SMALL_MS = "paced small files", "paced small ms"
+MOST_BYTES = 50_000
+"""Of a small file, which takes as long as any does that has hardly a word."""
+NOTED = [PAGES, BYTES, MS, SMALL, SMALL_MS]
 LONGEST_MS = 1_200_000
 """Of reading counts; what is older weighs less and less."""
 
@@ -13,30 +18,45 @@ LONGEST_MS = 1_200_000
 class Pace:
     pages_per_s: float
     bytes_per_s: float
+    seconds_per_file: float = 0.0
+    """Of a small one: no file takes less."""
+
+    def seconds(self, num_files: int, num_bytes: int) -> float:
+        """How long so many files take that have so many bytes together."""
+        return max(num_files * self.seconds_per_file, num_bytes / self.bytes_per_s)
 
 
 def note_pace(tables: Tables, *, num_pages: int, num_bytes: int, seconds: float) -> None:
     """Of one file that was read."""
+    ms = round(1000 * seconds)
+    _note(tables, MS, {PAGES: num_pages, BYTES: num_bytes, MS: ms})
+    if num_bytes <= MOST_BYTES:
+        _note(tables, SMALL_MS, {SMALL: 1, SMALL_MS: ms})
+
+
+def pace(tables: Tables) -> Pace | None:
+    """None: nothing was read yet."""
+    noted = _noted(tables)
+    if not all(noted[name] for name in (PAGES, BYTES, MS)):
+        return None
+    seconds = noted[MS] / 1000
+    seconds_per_file = noted[SMALL_MS] / 1000 / noted[SMALL] if noted[SMALL] else 0.0
+    return Pace(noted[PAGES] / seconds, noted[BYTES] / seconds, seconds_per_file)
+
+
+def _note(tables: Tables, ms: str, more: Mapping[str, int]) -> None:
+    """`ms` is the name of the time that they took."""
     before = _noted(tables)
-    is_long = before[MS] > LONGEST_MS
-    for name, value in ((PAGES, num_pages), (BYTES, num_bytes), (MS, round(1000 * seconds))):
+    is_long = before[ms] > LONGEST_MS
+    for name, value in more.items():
         kept = before[name] // 2 if is_long else before[name]
         tables.execute(
             "insert or replace into index_fact(name, value) values (?, ?)", [name, kept + value]
         )
 
 
-def pace(tables: Tables) -> Pace | None:
-    """None: nothing was read yet."""
-    noted = _noted(tables)
-    if not all(noted.values()):
-        return None
-    seconds = noted[MS] / 1000
-    return Pace(noted[PAGES] / seconds, noted[BYTES] / seconds)
-
-
 def _noted(tables: Tables) -> dict[str, int]:
     rows = tables.execute(
-        "select name, value from index_fact where name in (?, ?, ?)", [PAGES, BYTES, MS]
+        f"select name, value from index_fact where name in ({', '.join('?' * len(NOTED))})", NOTED
     )
-    return {PAGES: 0, BYTES: 0, MS: 0, **dict(rows)}
+    return {**dict.fromkeys(NOTED, 0), **dict(rows)}

@@ -6,16 +6,26 @@
   const { state, say, ask, take, show, bring } = documents;
   const { nameOf, whereOf, rowOf, removal, again, asking, collecting, counts } = documentRows;
 
+  const figures = new Map();
+  const heldIn = (place) => (place.counts.length ? `${place.total}: ${counts(place.counts)}` : place.total);
   const placeRow = (place) => {
     const files = button("Files", `Files of ${place.name}`, () => show("files", { place: place.path }));
-    const held = place.counts.length ? `${place.total}: ${counts(place.counts)}` : place.total;
-    const body = made("div", { className: "body" }, nameOf(place), whereOf(place), made("p", { textContent: held }), !place.is_there && made("p", { className: "wrong", textContent: "It is not there now. What was read of it is kept, and can be found." }), collecting(place));
+    const held = made("p", { textContent: heldIn(place) });
+    figures.set(place.path, held);
+    const body = made("div", { className: "body" }, nameOf(place), whereOf(place), held, !place.is_there && made("p", { className: "wrong", textContent: "It is not there now. What was read of it is kept, and can be found." }), collecting(place));
     return rowOf(place, body, made("div", { className: "actions" }, files, asking(place), again(place), removal(place)));
   };
   const draw = () => {
     const list = find("#documents_list");
+    figures.clear();
     list.replaceChildren(...state().places.map(placeRow));
     if (!state().places.length) list.append(made("li", { className: "quiet", textContent: "Nothing is here yet. Add a folder or a file: it is read on this computer, and can then be searched." }));
+  };
+  const count = () => {
+    for (const place of state().places) {
+      const held = figures.get(place.path);
+      if (held) held.textContent = heldIn(place);
+    }
   };
   const parts = () => {
     const path = made("input", { type: "text", id: "document_path", placeholder: "/path/to/folder or file", ariaLabel: "Path of a folder or a file" });
@@ -61,5 +71,5 @@
   const HINT = "A browser tells no path, so a dropped file is copied into Inglenook's own folder of received documents: a later change of yours is not seen there.";
   const zone = made("div", { id: "documents_drop" }, coming, zoneOf({ words: "Drop files here, or ", text: "Choose files…", label: "Choose files to copy", hint: HINT, multiple: true, id: "document_file" }, takeFiles));
 
-  documents.add({ name: "places", title: "Places", parts, show: draw, draw, take: takeFiles });
+  documents.add({ name: "places", title: "Places", parts, show: draw, draw, count, take: takeFiles });
 })();

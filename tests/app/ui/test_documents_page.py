@@ -190,6 +190,9 @@ async def test_progress_is_asked_for_again_after_a_failure(
     tab = await opened(arrive)
     page, progress = tab.page, tab.page.locator("#documents_progress")
     await expect(progress).to_contain_text("paused")
+    # It is asked for while it is paused, too: the app may be gone.
+    async with page.expect_response("**/_app/documents/progress"):
+        pass
     reading = {"is_reading": True, "is_paused": False, "words": "Reading", "share": None}
     await page.route("**/_app/documents/go_on", lambda route: route.fulfill(json=reading))
     await page.route("**/_app/documents/progress", lambda route: route.abort())
@@ -200,6 +203,24 @@ async def test_progress_is_asked_for_again_after_a_failure(
     await page.unroute("**/_app/documents/progress")
     await expect(progress).to_contain_text("paused")
     await expect(said).to_be_hidden()
+    library.go_on()
+
+
+async def test_the_figures_of_a_place_are_counted_while_it_is_read(
+    services: FakeServices, arrive: Arrive, papers: Path
+) -> None:
+    library = services.documents
+    await library.add(papers)
+    library.pause()
+    tab = await opened(arrive)
+    place = tab.page.locator("#documents_list li")
+    await expect(place).to_contain_text("4 waiting")
+    select = place.locator("select")
+    await select.focus()
+    (papers / "deep" / NASTY).unlink()
+    await library.look(papers)
+    await expect(place).to_contain_text("3 waiting")
+    await expect(select).to_be_focused()
     library.go_on()
 
 
