@@ -224,6 +224,26 @@ async def test_the_figures_of_a_place_are_counted_while_it_is_read(
     library.go_on()
 
 
+async def test_on_a_narrow_screen_turning_the_page_is_one_row_and_the_rest_the_next(
+    services: FakeServices, arrive: Arrive, papers: Path
+) -> None:
+    tab = await opened(arrive)
+    page = tab.page
+    await page.set_viewport_size({"width": 390, "height": 800})
+    await added(tab, papers)
+    await page.get_by_role("tab", name="Search").click()
+    await page.keyboard.type("lease")
+    await page.keyboard.press("Enter")
+    await page.get_by_role("button", name="Open lease.pdf, page 1").click()
+    await page.locator("#passage img").wait_for()
+    tops = []
+    for name in ("before", "after", "as", "copy"):
+        box = await page.locator(f"#passage_{name}").bounding_box()
+        assert box is not None
+        tops.append(round(box["y"]))
+    assert tops[0] == tops[1] < tops[2] == tops[3]
+
+
 async def test_a_page_that_is_on_its_way_cannot_be_turned_or_copied(
     services: FakeServices, arrive: Arrive, papers: Path
 ) -> None:
