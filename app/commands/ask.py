@@ -17,6 +17,7 @@ from app.commands.generate import notices_of
 from app.commands.options import Options
 from app.commands.question import preset_of, standing_of
 from app.documents.citation import Citation
+from app.documents.claims import MARK
 from app.documents.document import page_in_words
 from app.documents.grounds import Grounds, nothing_found, with_marks
 from app.documents.quotation import Quotation
@@ -149,8 +150,10 @@ def _show(
         named = next(each for each in shown if each.number == number)
         quotation, quote = grounds.quotation_of(named), grounds.quote_of(named)
         console.write(f"\n[{number}] {_place(quotation)}\n    {_line(quote)}\n")
-    for span in grounds.unfound:
-        sentence = _line(written.content[slice(*span)])
+    unfound = [_line(written.content[slice(*each)]) for each in grounds.unfound]
+    # Small models turn in a circle: what they say again is told once, whatever it was marked with.
+    once = {MARK.sub("", each): each for each in reversed(unfound)}
+    for sentence in reversed(once.values()):
         console.note(f"This was not found in the passages: {sentence}")
     for notice in notices:
         console.note(notice)

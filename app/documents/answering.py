@@ -45,7 +45,11 @@ class Answering:
         """
         library = self._library()
         searched, looked = question, await library.look_for(question, scope)
-        if not looked.found.is_enough and earlier and leans(question):
+        if (
+            not looked.found.is_enough
+            and earlier
+            and leans(question, is_known=looked.found.is_known)
+        ):
             both = together(earlier, question)
             with_earlier = await library.look_for(both, scope)
             if with_earlier.found.is_enough:

@@ -73,6 +73,11 @@ class AtWork:
     is_ocr: bool = False
     """The last page was read by OCR, which takes a hundred times as long."""
 
+    @property
+    def is_stored(self) -> bool:
+        """All of it is read, and it is being written down."""
+        return 0 < self.num_pages <= self.num_read
+
 
 class _Gone(Exception):
     """The file left the library while it was read."""
@@ -171,6 +176,7 @@ class Intake:
     async def _take(self, waiting: Waiting) -> None:
         self.at_work = AtWork(waiting.path)
         for _ in range(MOST_TRIES):
+            since = monotonic()
             try:
                 stamp = await asyncio.to_thread(stamp_of, waiting.path)
                 # Hashing reads all of it, which takes minutes where it is a film.
@@ -182,19 +188,22 @@ class Intake:
             except Unreadable as error:
                 await self._settle(waiting, stamp, error)
                 return
-            if await self._take_bytes(waiting, stamp, sha256):
+            if await self._take_bytes(waiting, stamp, sha256, since):
                 return
         await self._fail(
             waiting, "It changes while it is read: it is read again when it has changed."
         )
 
-    async def _take_bytes(self, waiting: Waiting, stamp: Stamp, sha256: str) -> bool:
-        """False: the file has changed meanwhile, and nothing was written down."""
+    async def _take_bytes(self, waiting: Waiting, stamp: Stamp, sha256: str, since: float) -> bool:
+        """False: the file has changed meanwhile, and nothing was written down. It was begun with at
+        `since`."""
         if await self._store.run(
             lambda tables: link(tables, waiting.file_id, stamp, sha256, READER_VERSION)
         ):
             return True
         password = self._password(waiting.path)
+        # Of a small file all else takes longer than the reading.
+        before = monotonic() - since
         try:
             facts, pages, seconds = await self._read(waiting, password)
         except _Gone:
@@ -230,7 +239,7 @@ class Intake:
         )
         self._on_taken()
         # Of a long file this takes as long as the reading.
-        seconds += monotonic() - since
+        seconds += before + monotonic() - since
         await self._store.run(
             lambda tables: note_pace(
                 tables,

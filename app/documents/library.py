@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, TypeVar
 from sqlite_utils import Database as Tables
 
 from app.documents.cite import Checked
-from app.documents.collections import collect, files_in, take_out
+from app.documents.collections import check_name, collect, files_in, take_out
 from app.documents.contents import make_index_if_old, merge_index
 from app.documents.document import FileState
 from app.documents.embedding.embeddings import NO_EMBEDDING, Embedding, Embeddings
@@ -200,6 +200,7 @@ class Library:
         is_folder = path.is_dir()
         if not is_folder and not sight.files:
             raise UsageError(f"{visible(place)} is neither a folder nor a file that can be read.")
+        check_name(collection)
         async with self._looking:
             root = await self._roots.take_in(path, is_folder=is_folder)
             if collection:

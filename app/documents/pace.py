@@ -9,6 +9,10 @@ PAGES, BYTES, MS = "paced pages", "paced bytes", "paced ms"
 OCR_PAGES, OCR_MS = "paced pages by OCR", "paced ms by OCR"
 USUAL_OCR_S = 10.0
 """For a page, where none was read yet."""
+SMALL, SMALL_MS = "paced small files", "paced small ms"
+MOST_BYTES = 50_000
+"""Of a small file, which takes as long as any does that has hardly a word."""
+NOTED = [PAGES, BYTES, MS, OCR_PAGES, OCR_MS, SMALL, SMALL_MS]
 LONGEST_MS = 1_200_000
 """Of reading counts; what is older weighs less and less."""
 
@@ -17,6 +21,12 @@ LONGEST_MS = 1_200_000
 class Pace:
     pages_per_s: float
     bytes_per_s: float
+    seconds_per_file: float = 0.0
+    """Of a small one: no file takes less."""
+
+    def seconds(self, num_files: int, num_bytes: int) -> float:
+        """How long so many files take that have so many bytes together."""
+        return max(num_files * self.seconds_per_file, num_bytes / self.bytes_per_s)
 
 
 def note_pace(
@@ -25,19 +35,11 @@ def note_pace(
     """Of one file that was read; where OCR has read pages of it, those are what took the time."""
     ms = round(1000 * seconds)
     if num_ocr:
-        _add(tables, OCR_MS, {OCR_PAGES: num_ocr, OCR_MS: ms})
-    else:
-        _add(tables, MS, {PAGES: num_pages, BYTES: num_bytes, MS: ms})
-
-
-def _add(tables: Tables, clock: str, values: Mapping[str, int]) -> None:
-    before = _noted(tables)
-    is_long = before[clock] > LONGEST_MS
-    for name, value in values.items():
-        kept = before[name] // 2 if is_long else before[name]
-        tables.execute(
-            "insert or replace into index_fact(name, value) values (?, ?)", [name, kept + value]
-        )
+        _note(tables, OCR_MS, {OCR_PAGES: num_ocr, OCR_MS: ms})
+        return
+    _note(tables, MS, {PAGES: num_pages, BYTES: num_bytes, MS: ms})
+    if num_bytes <= MOST_BYTES:
+        _note(tables, SMALL_MS, {SMALL: 1, SMALL_MS: ms})
 
 
 def pace(tables: Tables) -> Pace | None:
@@ -46,7 +48,8 @@ def pace(tables: Tables) -> Pace | None:
     if not all(noted[name] for name in (PAGES, BYTES, MS)):
         return None
     seconds = noted[MS] / 1000
-    return Pace(noted[PAGES] / seconds, noted[BYTES] / seconds)
+    seconds_per_file = noted[SMALL_MS] / 1000 / noted[SMALL] if noted[SMALL] else 0.0
+    return Pace(noted[PAGES] / seconds, noted[BYTES] / seconds, seconds_per_file)
 
 
 def ocr_seconds_a_page(tables: Tables) -> float:
@@ -56,9 +59,19 @@ def ocr_seconds_a_page(tables: Tables) -> float:
     return noted[OCR_MS] / 1000 / noted[OCR_PAGES]
 
 
+def _note(tables: Tables, clock: str, more: Mapping[str, int]) -> None:
+    """`clock` is the name of the time that they took."""
+    before = _noted(tables)
+    is_long = before[clock] > LONGEST_MS
+    for name, value in more.items():
+        kept = before[name] // 2 if is_long else before[name]
+        tables.execute(
+            "insert or replace into index_fact(name, value) values (?, ?)", [name, kept + value]
+        )
+
+
 def _noted(tables: Tables) -> dict[str, int]:
-    names = [PAGES, BYTES, MS, OCR_PAGES, OCR_MS]
     rows = tables.execute(
-        f"select name, value from index_fact where name in ({', '.join('?' * len(names))})", names
+        f"select name, value from index_fact where name in ({', '.join('?' * len(NOTED))})", NOTED
     )
-    return {**dict.fromkeys(names, 0), **dict(rows)}
+    return {**dict.fromkeys(NOTED, 0), **dict(rows)}

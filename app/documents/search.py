@@ -17,6 +17,7 @@ from app.documents.rows import path_from
 from app.documents.snippet import Snippet, make_snippet
 from app.documents.split import BETWEEN_HEADINGS, Passage, passage_text
 from app.documents.text_index import Stems, Weighed, candidates, stems_of, weigh
+from app.documents.weighing import telling
 from app.documents.words import Script
 
 NUM_CANDIDATES = 40
@@ -71,10 +72,12 @@ class Hit:
 @dataclass(frozen=True, slots=True)
 class Found:
     """`is_enough`: a hit has so much of the question that it may be answered from the hits.
-    Where it is not, they are the nearest there is."""
+    Where it is not, they are the nearest there is. `is_known`: a word of the question stands
+    somewhere in the library."""
 
     hits: tuple[Hit, ...]
     is_enough: bool
+    is_known: bool = True
 
 
 @dataclass(slots=True)
@@ -128,7 +131,8 @@ class Search:
             found.append(stretch)
         chosen = _chosen(found, limit)
         hits = tuple(self._hit(tables, stretch, weighed, within, values) for stretch in chosen)
-        return Found(hits, is_enough)
+        is_known = any(each.is_known for each in telling(weighed))
+        return Found(hits, is_enough, is_known)
 
     def warm(self, tables: Tables, embedder_id: int) -> None:
         """Read the vectors before somebody asks."""

@@ -177,8 +177,11 @@ def progress(at_work: AtWork | None, left: Backlog, is_paused: bool) -> dict[str
         of = f" of {at_work.num_pages:,}" if at_work.num_pages else ""
         by = " by OCR" if at_work.is_ocr else ""
         page = f", page {at_work.num_read:,}{of}{by}" if at_work.num_read else ""
+        if at_work.is_stored:
+            page = f", all of {counted(at_work.num_pages, 'page')}, which are stored now"
         parts.append(f"now {name_of(at_work.path)}{page}")
-        share = at_work.num_read / at_work.num_pages if at_work.num_pages else None
+        is_between = at_work.num_pages and not at_work.is_stored
+        share = at_work.num_read / at_work.num_pages if is_between else None
     seconds = seconds_left(at_work, left)
     if is_paused:
         parts.append("paused")
@@ -190,9 +193,12 @@ def progress(at_work: AtWork | None, left: Backlog, is_paused: bool) -> dict[str
 
 def seconds_left(at_work: AtWork | None, left: Backlog) -> float | None:
     """By the pace of what was read before, and of what is read now where its pages are known."""
-    seconds = left.num_bytes / left.pace.bytes_per_s if left.pace else None
+    seconds = left.pace.seconds(left.num_files, left.num_bytes) if left.pace else None
     if at_work is None or not at_work.num_read or not at_work.num_pages:
         return seconds
+    if at_work.is_stored and left.num_files == 1:
+        # Of a long text that takes as long as the reading.
+        return None
     of_this = at_work.seconds / at_work.num_read * (at_work.num_pages - at_work.num_read)
     if left.num_files == 1:
         return of_this

@@ -63,6 +63,15 @@ async def test_the_quote_is_that_of_a_mark_that_is_shown(
     assert console.out.splitlines()[-1] == "    The river Inn rises in Switzerland, at Maloja."
 
 
+async def test_a_sentence_that_comes_again_is_said_once_not_to_be_found(
+    services: FakeModelServices, papers: Path
+) -> None:
+    services.engine.script = "Monks painted it [1]. Bees came in. Monks painted it [2]. It ends 9."
+    console = await ask(services, QUESTION)
+    said = [each.rpartition(": ")[2] for each in console.notes if "not found" in each]
+    assert said == ["Monks painted it [1].", "It ends 9."]
+
+
 async def test_a_preset_brings_its_prompt_and_examples(
     services: FakeModelServices, papers: Path
 ) -> None:
