@@ -61,6 +61,8 @@ YES_OR_NO = {
     )
     for each in words.split()
 }
+HEADING = re.compile(r"\*\*[^*\n]+\*\*|#{1,6} .*")
+"""A line that stands above others and states nothing, such as "**Pages 3 to 4**"."""
 NO_RUNNING_TEXT = ("|", "#", "`")
 """Rows of tables, headings and code get no marks of ours."""
 
@@ -107,7 +109,7 @@ class Citing:
             before = said[" ".join(WORD.findall(fold(claim.text)))]
             citations += self._said_again(claim, found, before) if before else found
             before.update(each.number for each in found if each.is_shown)
-            if self._is_unfound(read, found):
+            if self._is_unfound(read, found) and not HEADING.fullmatch(claim.text.strip()):
                 unfound.append(claim.span)
         return Checked(tuple(citations), tuple(unfound))
 

@@ -432,3 +432,11 @@ async def test_a_number_is_not_that_of_a_sentence_about_something_else(desk: Des
     content = "The garden may be rented for 18 months in writing [1]."
     verdicts, _, unfound = await desk.check(content, "What of the garden?", (other,))
     assert (verdicts, unfound) == ([(1, "dropped")], [content])
+
+
+async def test_a_heading_states_nothing(desk: Desk, passages: tuple[Quotation, ...]) -> None:
+    content = "**Pages 71 to 98**\n\nThe Inn rises in Switzerland.\n\n## Kessel, 1999"
+    _, _, unfound = await desk.check(content, "Where does the Inn rise?", passages)
+    assert unfound == []
+    bold = "**It flows through Kessel in 1999.** It is long."
+    assert (await desk.check(bold, "Where does the Inn rise?", passages))[2]
