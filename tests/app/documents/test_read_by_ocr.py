@@ -199,7 +199,7 @@ async def test_a_page_on_which_ocr_saw_nothing_is_not_offered_again(
     (folder / "black.pdf").write_bytes(file.data())
     found = await added(library, folder)
     assert found["black.pdf"].state is FileState.NO_TEXT
-    assert found["black.pdf"].message == "1 of 1 pages have no text."
+    assert found["black.pdf"].message == "1 of 1 page has no text."
     assert found["black.pdf"].num_unread == 0
 
 
