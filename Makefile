@@ -66,3 +66,4 @@ lock:
 	$(LOCK) pyproject.toml --group test --constraint $(R)/app.lock -o $(R)/test.lock
 	$(LOCK) --group build -o $(R)/build.lock
 	$(LOCK) --group starter --no-deps -o $(R)/starter.lock
+	$(LOCK) --group embedder --no-deps -o $(R)/embedder.lock

@@ -24,7 +24,7 @@ from app.owner import HomeLock, OwnerAddress, own_or_find, owner_address
 from app.paths import Paths
 from app.selfcheck import selfcheck
 from app.services import Services
-from engine.errors import HomeError, InglenookError, UsageError
+from engine.errors import DiskFull, HomeBusy, HomeError, InglenookError, UsageError
 
 COMMAND_PATIENCE_S = 20.0
 EVAL_HELP = "Quality measured on data: a table, and as last line one JSON object."
@@ -107,17 +107,33 @@ def run_command(options: Options) -> int:
         if address is not None and address.answers():
             return relay(address, options, console)
         return asyncio.run(run_here(paths, options, console))
-    found = own_or_find(paths, COMMAND_PATIENCE_S)
+    only_reads = options.action in COMMANDS[options.command].reading
+    try:
+        found = own_or_find(paths, 0 if only_reads else COMMAND_PATIENCE_S)
+    except HomeBusy:
+        if not only_reads:
+            raise
+        return asyncio.run(run_here(paths, options, console, only_reads=True))
     match found:
         case OwnerAddress():
             return relay(found, options, console)
         case HomeLock():
             with found:
-                return asyncio.run(run_here(paths, options, console))
+                try:
+                    return asyncio.run(run_here(paths, options, console))
+                except DiskFull:
+                    if not only_reads:
+                        raise
+                    return asyncio.run(run_here(paths, options, console, only_reads=True))
 
 
 async def run_here(
-    paths: Paths, options: Options, console: Terminal, *, makes_folders: bool = True
+    paths: Paths,
+    options: Options,
+    console: Terminal,
+    *,
+    makes_folders: bool = True,
+    only_reads: bool = False,
 ) -> int:
     services = Services(
         paths,
@@ -126,6 +142,7 @@ async def run_here(
         adapters=options.adapters,
         mmproj=options.mmproj,
         makes_folders=makes_folders,
+        only_reads=only_reads,
     )
     try:
         await carry_out(services, options, console)

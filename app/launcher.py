@@ -17,6 +17,8 @@ from collections.abc import Sequence
 
 from app.commands.parser import Parser, port
 from app.documents.command import COMMAND as READ_DOCUMENTS
+from app.documents.command import OCR_COMMAND as READ_PICTURES
+from app.documents.embedding.command import COMMAND as EMBED_TEXTS
 from app.launch.child import own_command
 from app.launch.first import find_first, show_first
 from app.launch.launcher import Launcher
@@ -46,6 +48,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         from app.documents.child import main as read_documents
 
         return read_documents()
+    if given[:1] == [EMBED_TEXTS]:
+        from app.documents.embedding.child import main as embed_texts
+
+        return embed_texts(given[1:])
+    if given[:1] == [READ_PICTURES]:
+        from app.documents.ocr_child import main as read_pictures
+
+        return read_pictures()
     if given[:1] == ["window"]:
         return show_webview(given[1])
     if given and given[0] != "launch":

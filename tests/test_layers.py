@@ -29,14 +29,19 @@ HOMES: dict[str, tuple[str, ...]] = {
     "sqlite_utils": ("app/history/", "app/documents/"),
     "watchfiles": ("app/documents/watch.py",),
     "gradio": ("app/ui/", "app/web/"),
-    "PIL": ("app/media/picture.py",),
+    "PIL": ("app/media/picture.py", "app/documents/parsers/picture.py"),
     "httpx": ("app/models/outside.py",),
     "llguidance": ("engine/guided/",),
     "jsonschema": ("engine/guided/",),
     "lxml": ("app/documents/markup.py",),
     "pypdfium2": ("app/documents/parsers/",),
     "charset_normalizer": ("app/documents/encoding.py",),
+    "rapidocr": ("app/documents/rapid.py",),
+    "cv2": ("app/documents/rapid.py",),
 }
+
+# Of extras, which need not be installed here.
+OTHER_NAMES = {"cv2": "opencv-python-headless"}
 
 ENGINE_THREAD = "engine/async_engine.py"
 PAGE_FOLDERS = ("app/ui/", "app/web/")
@@ -108,13 +113,17 @@ def owners() -> Mapping[str, list[str]]:
 
 
 def distributions(module: str) -> set[str]:
-    return {normal(name) for name in owners().get(module, [module])}
+    return {normal(name) for name in owners().get(module, [OTHER_NAMES.get(module, module)])}
 
 
 @functools.cache
 def named_dependencies() -> frozenset[str]:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    requirements = project["project"]["dependencies"] + project["dependency-groups"]["starter"]
+    requirements = [
+        *project["project"]["dependencies"],
+        *project["project"]["optional-dependencies"]["ocr"],
+        *project["dependency-groups"]["starter"],
+    ]
     return frozenset(normal(re.split(r"[^A-Za-z0-9._-]", line)[0]) for line in requirements)
 
 

@@ -23,6 +23,7 @@ NAMED: dict[str, list[str]] = {
     "app": PYPROJECT["project"]["dependencies"],
     "build": group("build") + PYPROJECT["build-system"]["requires"],
     "starter": group("starter"),
+    "embedder": group("embedder"),
     "test": group("test") + PYPROJECT["project"]["dependencies"],
 }
 

@@ -2,6 +2,8 @@
 
 After `[` come the numbers of passages that were given, and `]`; after a mark nothing that would
 make a link of it. So no link, no picture and no number that stands for nothing can be written.
+Nor can two `<` side by side, with which the passages are fenced in the prompt: a small model goes
+on with those as with an answer. One alone is a sign like any other.
 """
 
 from functools import lru_cache
@@ -17,5 +19,5 @@ def cited_text(num_passages: int) -> Grammar:
     """For passages that are numbered from 1."""
     numbers = "|".join(map(str, range(1, num_passages + 1)))
     marks = rf"(?:\[(?:{numbers})\])+"
-    pattern = rf"(?:[^{BRACKETS}]|{marks}[^{BRACKETS}(:])*(?:{marks})?"
+    pattern = rf"(?:<?(?:[^{BRACKETS}<]|{marks}<?[^{BRACKETS}(:<]))*(?:<?{marks})?<?"
     return Grammar(GrammarKind.LARK, f"start: /{pattern}/")

@@ -169,10 +169,26 @@ def add_docs(parser: argparse.ArgumentParser) -> None:
     sum_up.add_argument("files", nargs="+", metavar="PATH", help="as it was added, or in it")
     sum_up.add_argument("--model", metavar="M", help="a GGUF file or a name of `models list`")
     add_json(sum_up)
+    add_embedder(actions.add_parser("embedder", help="the model that finds by meaning"))
     remove = actions.add_parser("remove", help="forget what was read; the files stay")
     remove.add_argument("files", nargs="+", metavar="PATH", help="as it was added")
     remove.add_argument("--collection", metavar="NAME", help="take it out of this one only")
     add_json(remove)
+
+
+def add_embedder(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "text",
+        nargs="?",
+        default="",
+        metavar="MODEL",
+        help="none, english, multilingual, or a GGUF file; without it what is used is shown",
+    )
+    parser.add_argument("--query-prefix", metavar="TEXT", help="what goes before a question")
+    parser.add_argument("--passage-prefix", metavar="TEXT", help="what goes before a passage")
+    parser.add_argument("--languages", metavar="en,de", help='those that the model knows, or "all"')
+    parser.add_argument("--yes", action="store_true", help="also where it takes minutes")
+    add_json(parser)
 
 
 def add_models(parser: argparse.ArgumentParser) -> None:

@@ -17,6 +17,7 @@ from app.commands.generate import notices_of
 from app.commands.options import Options
 from app.commands.question import preset_of, standing_of
 from app.documents.citation import Citation
+from app.documents.claims import MARK
 from app.documents.document import page_in_words
 from app.documents.grounds import Grounds, nothing_found, with_marks
 from app.documents.quotation import Quotation
@@ -24,6 +25,7 @@ from app.documents.scope import Scope
 from app.documents.whole_text import WholeText
 from app.services import Services
 from app.visible import visible
+from engine.errors import UsageError
 from engine.kv.segment import Belonging
 from engine.metrics import Timings
 from engine.sampling_params import SamplingParams
@@ -49,6 +51,7 @@ class Asked:
 
 async def ask(services: Services, options: Options, console: Console) -> None:
     """The answer with its numbered passages; or that nothing was found, without a model."""
+    await _check(services, options)
     scope = Scope((options.collection,) if options.collection else (), options.files, options.whole)
     asked = await _whole(services, scope, options, console) if options.whole else None
     if asked is None:
@@ -69,6 +72,16 @@ async def ask(services: Services, options: Options, console: Console) -> None:
         written = await read_whole(stream, model.splitter())
     grounds = await services.answering.check(written.content, asked.grounds, asked.read)
     _show(model, written, grounds, options, console)
+
+
+async def _check(services: Services, options: Options) -> None:
+    """Raises UsageError for what a model would be asked with, though nothing may be found."""
+    options.params(services.settings.sampling, await preset_of(services, options.preset))
+    if options.model and not services.model_path.exists():
+        raise UsageError(
+            f"There is no model {options.model!r} here: `inglenook models list` names those that"
+            " are."
+        )
 
 
 async def _draft(services: Services, options: Options) -> tuple[ChatModel, SamplingParams, Draft]:
@@ -137,8 +150,10 @@ def _show(
         named = next(each for each in shown if each.number == number)
         quotation, quote = grounds.quotation_of(named), grounds.quote_of(named)
         console.write(f"\n[{number}] {_place(quotation)}\n    {_line(quote)}\n")
-    for span in grounds.unfound:
-        sentence = _line(written.content[slice(*span)])
+    unfound = [_line(written.content[slice(*each)]) for each in grounds.unfound]
+    # Small models turn in a circle: what they say again is told once, whatever it was marked with.
+    once = {MARK.sub("", each): each for each in reversed(unfound)}
+    for sentence in reversed(once.values()):
         console.note(f"This was not found in the passages: {sentence}")
     for notice in notices:
         console.note(notice)

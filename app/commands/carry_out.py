@@ -27,6 +27,8 @@ class Command:
     needs_history: bool
     writing: tuple[str, ...] = ()
     """Its actions that write into the home, and so must own it as well."""
+    reading: tuple[str, ...] = ()
+    """Its actions that answer also while another command owns the home and writes."""
     tells_of_home: bool = False
 
     def must_own(self, options: Options) -> bool:
@@ -37,7 +39,7 @@ COMMANDS: Mapping[str, Command] = {
     "generate": Command(generate, needs_history=False),
     "chats": Command(chats, needs_history=True),
     "models": Command(models, needs_history=False, writing=("add", "remove", "use")),
-    "docs": Command(docs, needs_history=True),
+    "docs": Command(docs, needs_history=True, reading=("list", "status", "search")),
     "cuda": Command(cuda, needs_history=False),
     "updates": Command(updates, needs_history=False),
     "doctor": Command(doctor, needs_history=True, tells_of_home=True),

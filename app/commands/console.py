@@ -9,11 +9,14 @@ CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 class Console(Protocol):
-    """`write` is the result, `note` is what a person may like to know beside it."""
+    """`write` is the result, `note` is what a person may like to know beside it, `progress` what
+    only somebody who waits for it may."""
 
     def write(self, text: str) -> None: ...
 
     def note(self, text: str) -> None: ...
+
+    def progress(self, text: str) -> None: ...
 
 
 class Terminal:
@@ -32,6 +35,10 @@ class Terminal:
     def note(self, text: str) -> None:
         sys.stderr.write(shown(text) + "\n")
         sys.stderr.flush()
+
+    def progress(self, text: str) -> None:
+        if sys.stderr is not None and sys.stderr.isatty():
+            self.note(text)
 
 
 def shown(text: str) -> str:

@@ -1,20 +1,32 @@
 """`inglenook docs`: a person's own files from a terminal."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from app.amounts import counted
+from app.amounts import counted, duration
 from app.commands.ask import ask
 from app.commands.console import Console, write_json
+from app.commands.embedder import embedder, follow_vectors, status_as_json
 from app.commands.options import Options
 from app.commands.sum_up import sum_up
 from app.documents.collections import collections
 from app.documents.document import FileState, page_in_words
+from app.documents.embedding.embeddings import EmbeddingStatus
+from app.documents.embedding.wording import meaning_in_words
 from app.documents.library import Library
-from app.documents.overview import Counts, Status, counts_by_root, status_of
+from app.documents.ocr import is_installed
+from app.documents.overview import (
+    Counts,
+    Status,
+    cost_of_unread,
+    counts_by_root,
+    status_of,
+)
+from app.documents.roots import check_place
 from app.documents.rows import LibraryFile, num_waiting, roots, under
-from app.documents.scan import is_under
+from app.documents.scan import Sight, is_under
 from app.documents.search import Hit
 from app.services import Services
 from app.visible import visible
@@ -44,6 +56,9 @@ async def docs(services: Services, options: Options, console: Console) -> None:
         "search": search,
         "remove": remove,
     }
+    if options.action == "embedder":
+        await embedder(services, options, console)
+        return
     await actions[options.action](services.documents, options, console)
 
 
@@ -54,21 +69,56 @@ async def add(library: Library, options: Options, console: Console) -> None:
     """
     places: list[Path] = []
     refused: list[str] = []
+    left_out: list[str] = []
     for place in map(Path, options.files):
         try:
-            await library.add(place, collection=options.collection, password=options.password)
+            sight = await library.add(
+                place, collection=options.collection, password=options.password
+            )
             places.append(place)
+            left_out += left_out_in_words(sight)
+            await _read_pictures(library, place, console)
         except UsageError as error:
             refused.append(str(error))
     if places:
         await _follow(library, places, console)
         await library.tidy()
+        await follow_vectors(library, console)
         taken = [await _status(library, place) for place in places]
-        _show(_together(taken), options, console)
+        _show(_together(taken), await library.embeddings.status(), options, console)
+    for each in left_out:
+        console.note(each)
     if refused:
         names = ", ".join(visible(str(place)) for place in places)
         said = f"Only {names} {'was' if len(places) == 1 else 'were'} taken in. " if places else ""
         raise UsageError(said + " ".join(refused))
+
+
+async def _read_pictures(library: Library, place: Path, console: Console) -> None:
+    """What was taken in before there was OCR; what that costs is said before it begins."""
+    cost = await library.ask(lambda tables: cost_of_unread(tables, str(place)))
+    if cost.num_pages and is_installed():
+        console.note(
+            f"OCR reads {counted(cost.num_pages, 'page')} of {counted(cost.num_files, 'file')}, for"
+            f" about {duration(max(1, cost.seconds or 0))}."
+        )
+        await library.read_pictures(place)
+
+
+def left_out_in_words(sight: Sight) -> list[str]:
+    """What lies there and was not looked into."""
+    said = []
+    if sight.closed:
+        others = len(sight.closed) - 1
+        more = f" and {counted(others, 'other folder')}" if others else ""
+        said.append(
+            f"{visible(min(sight.closed))}{more} could not be looked into: give your user the right"
+            " to read what lies there, and add it again."
+        )
+    if sight.own:
+        own = ", ".join(visible(each) for each in sorted(sight.own))
+        said.append(f"Left out is what belongs to Inglenook itself: {own}.")
+    return said
 
 
 async def _follow(library: Library, places: Sequence[Path], console: Console) -> None:
@@ -79,11 +129,12 @@ async def _follow(library: Library, places: Sequence[Path], console: Console) ->
         await library.rested(PROGRESS_S)
         at_work = library.at_work
         if at_work is not None:
-            page = f", page {at_work.num_read}" if at_work.num_read else ""
-            of = f" of {at_work.num_pages}" if page and at_work.num_pages else ""
-            console.note(
+            page = f", page {at_work.num_read:,}" if at_work.num_read else ""
+            of = f" of {at_work.num_pages:,}" if page and at_work.num_pages else ""
+            by = " by OCR" if at_work.is_ocr else ""
+            console.progress(
                 f"{counted(num_left, 'file')} to read, now"
-                f" {visible(Path(at_work.path).name)}{page}{of}"
+                f" {visible(Path(at_work.path).name)}{page}{of}{by}"
             )
 
 
@@ -91,21 +142,25 @@ async def list_roots(library: Library, options: Options, console: Console) -> No
     there, by_root, named = await library.ask(
         lambda tables: (roots(tables), counts_by_root(tables), collections(tables))
     )
+    away = await library.away()
     rows = []
     for root in there:
         counts = by_root.get(root.root_id, {})
         num_files = sum(counts.values())
+        is_there = root.is_there and root.path not in away
+        if not is_there:
+            counts = {FileState.OFFLINE: num_files}
         rows.append(
             {
                 "path": root.path,
                 "is_folder": root.is_folder,
-                "is_there": root.is_there,
+                "is_there": is_there,
                 "files": num_files,
                 "counts": _counts(counts),
             }
         )
         if not options.json:
-            offline = "" if root.is_there else " (not there now)"
+            offline = "" if is_there else " (not there now)"
             console.write(f"{visible(root.path)}  {counted(num_files, 'file')}{offline}\n")
     if options.json:
         write_json(console, {"places": rows, "collections": named})
@@ -121,24 +176,32 @@ async def status(library: Library, options: Options, console: Console) -> None:
     for place in places:
         await _check_known(library, place)
     taken = [await _status(library, place, options.collection) for place in places or [None]]
-    _show(_together(taken), options, console)
+    _show(_together(taken), await library.embeddings.status(), options, console)
     if library.notice:
         console.note(visible(library.notice))
 
 
 async def _status(library: Library, place: Path | None, collection: str = "") -> Status:
+    """As the files are now: who follows none has not noticed that a place is missing."""
     inside = "" if place is None else str(place)
-    return await library.ask(lambda tables: status_of(tables, inside, collection))
+    found = await library.ask(lambda tables: status_of(tables, inside, collection))
+    away = await library.away()
+    if not away:
+        return found
+    return Status(
+        tuple(
+            replace(file, state=FileState.OFFLINE)
+            if any(is_under(file.path, each) for each in away)
+            else file
+            for file in found.files
+        )
+    )
 
 
 async def _check_known(library: Library, place: Path | None) -> None:
     """Raises UsageError for a place of which nothing is in the library."""
-    if place is None or (await _status(library, place)).files:
-        return
-    if not any(is_under(root.path, str(place)) for root in await library.ask(roots)):
-        raise UsageError(
-            f"Nothing at {visible(str(place))} is in the library: `docs list` names what is."
-        )
+    if place is not None:
+        await library.ask(lambda tables: check_place(tables, str(place)))
 
 
 def _together(taken: Sequence[Status]) -> Status:
@@ -147,11 +210,15 @@ def _together(taken: Sequence[Status]) -> Status:
     return Status(tuple(found[path] for path in sorted(found)))
 
 
-def _show(found: Status, options: Options, console: Console) -> None:
+def _show(found: Status, vectors: EmbeddingStatus, options: Options, console: Console) -> None:
     if options.json:
         write_json(
             console,
-            {"files": [_file(file) for file in found.files], "counts": _counts(found.counts)},
+            {
+                "files": [_file(file) for file in found.files],
+                "counts": _counts(found.counts),
+                "vectors": status_as_json(vectors),
+            },
         )
         return
     for file in found.files:
@@ -161,6 +228,8 @@ def _show(found: Status, options: Options, console: Console) -> None:
     counts = [f"{num} {state.value}" for state, num in sorted(found.counts.items())]
     total = counted(len(found.files), "file")
     console.write(f"{total}: {', '.join(counts)}.\n" if counts else f"{total}.\n")
+    if found.files and vectors.searched is not None:
+        console.write(f"{meaning_in_words(vectors)}\n")
 
 
 async def search(library: Library, options: Options, console: Console) -> None:
@@ -204,6 +273,8 @@ def _file(file: LibraryFile) -> dict[str, Any]:
         "path": file.path,
         "status": file.state.value,
         "pages": file.num_pages,
+        "pages_by_ocr": file.num_ocr,
+        "pages_for_ocr": file.num_unread,
         "message": file.message,
     }
 

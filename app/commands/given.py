@@ -12,6 +12,7 @@ from typing import Any
 
 from app.commands.options import Options
 from app.commands.sampling_options import take_sampling
+from app.documents.embedding.choice import NAMES as EMBEDDERS
 from app.models.adapters import divided
 from app.paths import Paths
 from engine.config import MOST_ADAPTERS
@@ -52,6 +53,8 @@ def options_of(parsed: argparse.Namespace) -> Options:
             raise UsageError("There is nothing to answer: give a question, or - and one to read.")
         if values.get("collection") and values["files"]:
             raise UsageError("Give --collection or paths, not both.")
+    if values["command"] == "docs" and values["action"] == "search" and not values["text"].strip():
+        raise UsageError("There is nothing to look for: give the words of it.")
     if "adapters" in values:
         values["adapters"] = adapters_of(values["adapters"])
     for name in ("images", "sounds"):
@@ -81,6 +84,11 @@ def options_of(parsed: argparse.Namespace) -> Options:
         raise UsageError("The name of the model is empty: give one of `inglenook models list`.")
     if values["command"] == "models" and values["action"] in NAMING and absolute(text).is_file():
         values["text"] = str(absolute(text))
+    if values["command"] == "docs" and values["action"] == "embedder":
+        if text and text not in EMBEDDERS:
+            values["text"] = str(absolute(text))
+        if values.get("languages") is not None:
+            values["languages"] = tuple(values["languages"].lower().replace(",", " ").split())
     if "ids" in values:
         values["ids"] = tuple(values["ids"])
     return Options(**values, sampling=sampling)

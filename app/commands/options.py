@@ -39,6 +39,10 @@ class Options:
     repair: bool = False
     copy: bool = False
     available: bool = False
+    query_prefix: str | None = None
+    passage_prefix: str | None = None
+    languages: tuple[str, ...] | None = None
+    """Of an embedding model; None: what is known of it."""
     quantization: str = ""
     again: bool = False
     torch_index: str = ""
@@ -72,6 +76,7 @@ class Options:
             images=tuple(options.images),
             sounds=tuple(options.sounds),
             files=tuple(options.files),
+            languages=None if options.languages is None else tuple(options.languages),
             adapters=tuple((str(file), float(scale)) for file, scale in options.adapters),
             grammar_examples=tuple(options.grammar_examples),
         )

@@ -21,6 +21,8 @@ def relay(address: OwnerAddress, options: Options, console: Console) -> int:
                 console.write(line["out"])
             elif "note" in line:
                 console.note(line["note"])
+            elif "progress" in line:
+                console.progress(line["progress"])
             elif "exit" in line:
                 return int(line["exit"])
     raise EngineDead("The running app broke off the command: look into its log.")

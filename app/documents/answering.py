@@ -21,8 +21,8 @@ from engine.errors import UsageError
 NUM_NEAREST = 3
 """Of what was not enough, so many are named."""
 NOTHING_TO_ASK = (
-    "There is no text in the documents that were chosen: choose others, add some with `inglenook"
-    " docs add PATH`, or see with `inglenook docs status` what became of them."
+    "There is no text in the documents that were chosen: choose others, add some, or see in the"
+    " list of your files what became of these."
 )
 NOTHING_YET = "There is no text in the documents that were chosen yet."
 NO_ROOM = (
@@ -45,7 +45,11 @@ class Answering:
         """
         library = self._library()
         searched, looked = question, await library.look_for(question, scope)
-        if not looked.found.is_enough and earlier and leans(question):
+        if (
+            not looked.found.is_enough
+            and earlier
+            and leans(question, is_known=looked.found.is_known)
+        ):
             both = together(earlier, question)
             with_earlier = await library.look_for(both, scope)
             if with_earlier.found.is_enough:

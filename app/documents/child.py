@@ -26,7 +26,7 @@ from functools import partial
 from typing import BinaryIO
 
 from app.documents.document import Facts, Page, Unreadable
-from app.documents.page_picture import PagePicture, PictureWish
+from app.documents.page_picture import PagePicture, PictureWish, places_of
 from app.door import allow_seconds, shut
 
 MOST_BYTES = 2_000_000_000
@@ -54,15 +54,7 @@ def main() -> int:
 
 def serve(parse: Parse, draw: Draw) -> int:
     """Read files until there are no more."""
-    orders = sys.stdin.buffer
-    # Whatever a library prints must not get between the lines.
-    answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
-    nowhere = os.open(os.devnull, os.O_RDWR)
-    for stream in (1, 2):
-        os.dup2(nowhere, stream)
-    os.close(nowhere)
-    shut(MOST_BYTES)
-    say(answers, {"ready": True})
+    orders, answers = shut_in(MOST_BYTES)
     while line := orders.readline():
         order = json.loads(line)
         data = orders.read(order["size"])
@@ -78,6 +70,19 @@ def serve(parse: Parse, draw: Draw) -> int:
     return 0
 
 
+def shut_in(most_bytes: int) -> tuple[BinaryIO, BinaryIO]:
+    """Shut the door, and say so; where orders come in and answers go out from now on."""
+    # Whatever a library prints must not get between the lines.
+    answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    for stream in (1, 2):
+        os.dup2(nowhere, stream)
+    os.close(nowhere)
+    shut(most_bytes)
+    say(answers, {"ready": True})
+    return sys.stdin.buffer, answers
+
+
 def answer_picture(drawing: Callable[[], PagePicture], answers: BinaryIO) -> None:
     """Say what a page looks like."""
     try:
@@ -87,7 +92,7 @@ def answer_picture(drawing: Callable[[], PagePicture], answers: BinaryIO) -> Non
         return
     except MemoryError:
         os._exit(OUT_OF_MEMORY)
-    boxes = [(box.left, box.top, box.width, box.height) for box in picture.boxes]
+    boxes = [places_of(box) for box in picture.boxes]
     facts = {
         "width": picture.width,
         "height": picture.height,
@@ -97,14 +102,16 @@ def answer_picture(drawing: Callable[[], PagePicture], answers: BinaryIO) -> Non
     say(answers, {"picture": facts}, picture.png)
 
 
-def answer(parts: Iterator[Page | Facts], answers: BinaryIO) -> None:
-    """Say all that is found of one file."""
+def answer(parts: Iterator[Page | Facts], answers: BinaryIO, *, is_prompt: bool = False) -> None:
+    """Say all that is found of one file; `is_prompt`: each page at once."""
     batch = _Batch(answers)
     facts: Facts | None = None
     try:
         for part in parts:
             if isinstance(part, Page):
                 batch.add(part)
+                if is_prompt:
+                    batch.flush()
                 continue
             facts = part
             if not batch.has_said:
@@ -137,6 +144,10 @@ class _Batch:
                 "text": page.text,
                 "headings": [[heading.start, *heading.path] for heading in page.headings],
                 "flags": sorted(page.flags),
+                "pieces": [
+                    [piece.start, piece.end, piece.is_level, *places_of(piece.box)]
+                    for piece in page.pieces
+                ],
             }
         )
         self._length += len(page.text)

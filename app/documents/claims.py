@@ -24,17 +24,21 @@ _CODE = re.compile(
 )
 _LIKE_PROSE = re.compile(r"\[|[.!?…](?!\w)|[。！？؟۔।॥]")
 """What would begin a mark or end a sentence."""
+_ASKS = re.compile(r"[?？؟][!?！？]*[*_)）\s]*\Z")
+"""No closing quotation mark: what names a question of somebody else says something."""
 FEWEST_WORDS, FEWEST_CHARACTERS = 4, 16
 """Of what stands before a mark; less is no claim, and goes with what follows."""
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What stands before a group of marks, or all of a sentence that has none."""
+    """What stands before a group of marks, or all of a sentence that has none. `is_question`: it
+    is of a sentence that asks, and so claims nothing."""
 
     span: Span
     text: str
     marks: tuple[re.Match[str], ...]
+    is_question: bool = False
 
 
 def claims(content: str) -> Iterator[Claim]:
@@ -53,6 +57,7 @@ def _in_sentence(content: str, prose: str, sentence: Span) -> Iterator[Claim]:
     """Cut behind each group of marks; what is left over goes with the last of them."""
     groups: list[list[re.Match[str]]] = []
     start = sentence.start
+    asks = _ASKS.search(MARK.sub("", prose[sentence.start : sentence.end])) is not None
     for mark in MARK.finditer(prose, sentence.start, sentence.end):
         before = prose[groups[-1][-1].end() : mark.start()] if groups else ""
         if groups and (
@@ -63,12 +68,12 @@ def _in_sentence(content: str, prose: str, sentence: Span) -> Iterator[Claim]:
             start = groups[-1][-1].end() if groups else start
             groups.append([mark])
     if not groups:
-        yield Claim(sentence, content[sentence.start : sentence.end], ())
+        yield Claim(sentence, content[sentence.start : sentence.end], (), asks)
         return
     start = sentence.start
     for number, group in enumerate(groups, start=1):
         end = sentence.end if number == len(groups) else group[-1].end()
-        yield Claim(Span(start, end), _text(content, start, end, group), tuple(group))
+        yield Claim(Span(start, end), _text(content, start, end, group), tuple(group), asks)
         start = end
 
 

@@ -3,10 +3,22 @@
 from sqlite_utils import Database as Tables
 
 from app.documents.rows import path_from, stored, under
+from app.visible import visible
 from engine.errors import UsageError
 
 
+def check_name(name: str) -> None:
+    """Raises UsageError for one that would not be shown as it is."""
+    if visible(name) != name:
+        raise UsageError(
+            f"The name {visible(name)} has characters that nobody sees, or that turn the writing"
+            " around: give the collection one without them."
+        )
+
+
 def collect(tables: Tables, name: str, place: str) -> None:
+    """Raises UsageError for a name that cannot be shown."""
+    check_name(name)
     tables.execute("insert or ignore into collection(name) values (?)", [name])
     tables.execute(
         "insert or ignore into collected(collection_id, path)"

@@ -9,12 +9,14 @@ from typing import NamedTuple
 
 from sqlite_utils import Database as Tables
 
-from app.documents.document import Facts, FileState, Page
-from app.documents.split import Passage, passage_text, split
+from app.documents.document import Facts, FileState, Page, PageFlag
+from app.documents.embedding.vectors import forget_vectors
+from app.documents.kinds import DRAWN
+from app.documents.pieces import stored_pieces
+from app.documents.split import BETWEEN_HEADINGS, Passage, passage_text, split
 from app.documents.words import FOLD_VERSION, index_text
 from app.history.rows import storable
 
-BETWEEN_HEADINGS = " \u203a "
 INDEX_VERSION = "index version"
 HAS_DELETED = "has deleted"
 
@@ -40,6 +42,8 @@ def put_document(
         storable(facts.notice),
         len(pages),
         num_empty,
+        sum(page.is_unread for page in pages) if facts.kind in DRAWN else 0,
+        sum(PageFlag.OCR in page.flags for page in pages),
         reader_version,
     )
     found = tables.execute("select id from document where sha256 = ?", [sha256]).fetchone()
@@ -48,18 +52,21 @@ def put_document(
         _forget_contents(tables, document_id)
         tables.execute(
             "update document set state = ?, kind = ?, title = ?, notice = ?, num_pages = ?,"
-            " num_empty_pages = ?, reader_version = ? where id = ?",
+            " num_empty_pages = ?, num_unread_pages = ?, num_ocr_pages = ?, reader_version = ?,"
+            " language = null where id = ?",
             [*values, document_id],
         )
     else:
         document_id = tables.execute(
             "insert into document(state, kind, title, notice, num_pages, num_empty_pages,"
-            " reader_version, sha256) values (?, ?, ?, ?, ?, ?, ?, ?)",
+            " num_unread_pages, num_ocr_pages, reader_version, sha256)"
+            " values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             [*values, sha256],
         ).lastrowid
     assert isinstance(document_id, int)
     tables.conn.executemany(
-        "insert into page(document_id, number, label, flags, text) values (?, ?, ?, ?, ?)",
+        "insert into page(document_id, number, label, flags, text, pieces)"
+        " values (?, ?, ?, ?, ?, ?)",
         (
             (
                 document_id,
@@ -67,6 +74,7 @@ def put_document(
                 storable(page.label),
                 ",".join(sorted(page.flags)),
                 page.text,
+                stored_pieces(page.pieces),
             )
             for page in pages
         ),
@@ -108,6 +116,7 @@ def _forget_contents(tables: Tables, document_id: int) -> None:
     _index(tables, rows, texts, is_removed=True)
     # What was made of it goes, too; see `Library` for what a model has kept of it.
     tables.execute("delete from whole where document_id = ?", [document_id])
+    forget_vectors(tables, document_id)
     tables.execute("delete from passage where document_id = ?", [document_id])
     tables.execute("delete from page where document_id = ?", [document_id])
     note(tables, HAS_DELETED, 1)

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
+from app.documents.page_picture import Box
 from engine.errors import InglenookError
 
 
@@ -32,6 +33,7 @@ class PageFlag(StrEnum):
 
     PICTURE_ONLY = "picture only"
     OCR = "read by OCR"
+    """Its text was read from its picture. With no text: OCR found none."""
     GARBLED = "garbled"
     """Its letters make no words: a font without a map to characters."""
     HIDDEN_LEFT_OUT = "hidden text left out"
@@ -47,12 +49,26 @@ class Heading:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Piece:
+    """A stretch of a page's text that OCR has read, from `start` to `end`, and where it stands.
+
+    `is_level`: its letters go from left to right there, so a part of it can be told.
+    """
+
+    start: int
+    end: int
+    box: Box
+    is_level: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
     """A piece of a document that a citation can name. `number` counts from 1 without gaps; `label`
     is what people call it ("12", "iv", "Slide 3", "Sheet1", "Chapter 2").
 
     `text` is in Unicode's NFKC, with `\\n` at the end of a line, an empty line between paragraphs,
     and no other control character. A row of a table is one line, "column: value | column: value".
+    `pieces` are in the order of the text, and empty where it was not read by OCR.
     """
 
     number: int
@@ -60,6 +76,15 @@ class Page:
     text: str
     headings: tuple[Heading, ...] = ()
     flags: frozenset[PageFlag] = frozenset()
+    pieces: tuple[Piece, ...] = ()
+
+    @property
+    def is_unread(self) -> bool:
+        """Whether there may be text on it that only OCR can read, and did not yet."""
+        return PageFlag.OCR not in self.flags and bool(self.flags & UNREAD)
+
+
+UNREAD = frozenset({PageFlag.PICTURE_ONLY, PageFlag.GARBLED})
 
 
 def page_in_words(number: int, label: str) -> str:

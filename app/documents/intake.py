@@ -9,9 +9,10 @@ Nothing is kept of a file that was read half: it waits, and is read anew after a
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from time import monotonic
 from typing import Protocol
@@ -19,7 +20,7 @@ from typing import Protocol
 from sqlite_utils import Database as Tables
 
 from app.documents.contents import put_document
-from app.documents.document import Facts, FileState, Page, Unreadable
+from app.documents.document import Facts, FileState, Page, PageFlag, Unreadable
 from app.documents.pace import note_pace
 from app.documents.rows import (
     Waiting,
@@ -32,13 +33,18 @@ from app.documents.rows import (
     settle,
 )
 from app.documents.scan import Stamp, is_there, is_under, sha256_of, stamp_of
+from app.documents.scans import Scans
 from app.documents.sniff import check_size
 from app.history.database import Database
+from engine.errors import DiskFull
 
-READER_VERSION = 1
+READER_VERSION = 2
 """Of what is read out of files and how: with another one everything is read again."""
 MOST_TRIES = 2
 """A file that changes while it is read is left to the next look after so many."""
+
+LOOK_S = 1.0
+"""So often it is asked, between pages, whether a file that is read is still wanted."""
 
 logger = logging.getLogger(__name__)
 
@@ -64,6 +70,17 @@ class AtWork:
     num_read: int = 0
     num_pages: int = 0
     seconds: float = 0.0
+    is_ocr: bool = False
+    """The last page was read by OCR, which takes a hundred times as long."""
+
+    @property
+    def is_stored(self) -> bool:
+        """All of it is read, and it is being written down."""
+        return 0 < self.num_pages <= self.num_read
+
+
+class _Gone(Exception):
+    """The file left the library while it was read."""
 
 
 class Intake:
@@ -72,9 +89,19 @@ class Intake:
     Passwords are in memory only, and forgotten when nothing waits any more.
     """
 
-    def __init__(self, store: Database, reader: Reader) -> None:
+    def __init__(
+        self,
+        store: Database,
+        reader: Reader,
+        on_taken: Callable[[], None] = lambda: None,
+        scans: Scans | None = None,
+    ) -> None:
+        """`on_taken` is called when the text of another file is there to be found; `scans` reads
+        what waits for OCR."""
         self._store = store
+        self._on_taken = on_taken
         self._reader = reader
+        self._scans = scans
         self._passwords: dict[str, str] = {}
         self._work: asyncio.Task[None] | None = None
         self._is_woken = False
@@ -120,21 +147,36 @@ class Intake:
             self._work.cancel()
             await asyncio.wait([self._work])
         await self._reader.close()
+        if self._scans is not None:
+            await self._scans.close()
 
     async def _run(self) -> None:
         try:
             while self._is_woken:
                 self._is_woken = False
-                while (waiting := await self._store.run(next_waiting)) is not None:
-                    await self._going.wait()
-                    await self._take(waiting)
+                await self._take_all()
             self._passwords.clear()
         finally:
             self.at_work = None
 
+    async def _take_all(self) -> None:
+        """Raises DiskFull at the end, where there was no room for all."""
+        full: DiskFull | None = None
+        below: int | None = None
+        while waiting := await self._store.run(partial(next_waiting, below=below)):
+            await self._going.wait()
+            try:
+                await self._take(waiting)
+            except DiskFull as error:
+                # What is smaller may still find room.
+                full, below = error, waiting.num_bytes
+        if full is not None:
+            raise full
+
     async def _take(self, waiting: Waiting) -> None:
         self.at_work = AtWork(waiting.path)
         for _ in range(MOST_TRIES):
+            since = monotonic()
             try:
                 stamp = await asyncio.to_thread(stamp_of, waiting.path)
                 # Hashing reads all of it, which takes minutes where it is a film.
@@ -146,21 +188,26 @@ class Intake:
             except Unreadable as error:
                 await self._settle(waiting, stamp, error)
                 return
-            if await self._take_bytes(waiting, stamp, sha256):
+            if await self._take_bytes(waiting, stamp, sha256, since):
                 return
         await self._fail(
             waiting, "It changes while it is read: it is read again when it has changed."
         )
 
-    async def _take_bytes(self, waiting: Waiting, stamp: Stamp, sha256: str) -> bool:
-        """False: the file has changed meanwhile, and nothing was written down."""
+    async def _take_bytes(self, waiting: Waiting, stamp: Stamp, sha256: str, since: float) -> bool:
+        """False: the file has changed meanwhile, and nothing was written down. It was begun with at
+        `since`."""
         if await self._store.run(
             lambda tables: link(tables, waiting.file_id, stamp, sha256, READER_VERSION)
         ):
             return True
         password = self._password(waiting.path)
+        # Of a small file all else takes longer than the reading.
+        before = monotonic() - since
         try:
             facts, pages, seconds = await self._read(waiting, password)
+        except _Gone:
+            return True
         except Unreadable as error:
             if not await _is_still(waiting.path, stamp):
                 return False
@@ -181,36 +228,58 @@ class Intake:
         if facts.sha256 != sha256 or not await _is_still(waiting.path, stamp):
             return False
         since = monotonic()
-        await self._store.run(
-            lambda tables: _keep(tables, waiting.file_id, stamp, sha256, facts, pages)
+        # Pages for OCR are left to later, when all else was read.
+        is_part = (
+            not waiting.waits_for_ocr
+            and self._scans is not None
+            and self._scans.can_read(facts, pages)
         )
+        await self._store.run(
+            lambda tables: _keep(tables, waiting.file_id, stamp, sha256, facts, pages, is_part)
+        )
+        self._on_taken()
         # Of a long file this takes as long as the reading.
-        seconds += monotonic() - since
+        seconds += before + monotonic() - since
         await self._store.run(
             lambda tables: note_pace(
-                tables, num_pages=len(pages), num_bytes=stamp.size, seconds=seconds
+                tables,
+                num_pages=len(pages),
+                num_bytes=stamp.size,
+                seconds=seconds,
+                num_ocr=sum(PageFlag.OCR in page.flags for page in pages),
             )
         )
         return True
 
     async def _read(self, waiting: Waiting, password: str) -> tuple[Facts, list[Page], float]:
-        """What it holds, and how many seconds that took."""
+        """What it holds, and how many seconds that took. Raises Unreadable, _Gone."""
         path = Path(waiting.path)
         root = None if waiting.folder is None else Path(waiting.folder)
         pages: list[Page] = []
         facts: Facts | None = None
         seconds, since = 0.0, monotonic()
-        async with aclosing(self._reader.read(path, password=password, root=root)) as parts:
+        looked = since
+        is_ocr = False
+        reader: Reader = self._reader
+        if waiting.waits_for_ocr and self._scans is not None:
+            reader = self._scans
+        async with aclosing(reader.read(path, password=password, root=root)) as parts:
             async for part in parts:
                 seconds += monotonic() - since
                 if isinstance(part, Facts):
                     facts = part
                 else:
                     pages.append(part)
+                    is_ocr = PageFlag.OCR in part.flags
                 known = 0 if facts is None else facts.num_pages
-                self.at_work = AtWork(waiting.path, len(pages), known, seconds)
+                self.at_work = AtWork(waiting.path, len(pages), known, seconds, is_ocr)
                 await self._going.wait()
                 since = monotonic()
+                # OCR of a long file takes hours.
+                if since - looked > LOOK_S:
+                    looked = since
+                    if not await self._store.run(lambda tables: has_file(tables, waiting.file_id)):
+                        raise _Gone
         if facts is None:
             raise Unreadable(FileState.FAILED, "Reading it ended without a result: try again.")
         return facts, pages, seconds
@@ -241,7 +310,7 @@ class Intake:
 def _note_end(work: asyncio.Task[None]) -> None:
     if not work.cancelled() and (error := work.exception()) is not None:
         # The next look begins again.
-        logger.warning("files are not taken in any more: %s", error)
+        logger.warning("until the next look no file is taken in. %s", error)
 
 
 async def _is_still(path: str, stamp: Stamp) -> bool:
@@ -253,11 +322,26 @@ async def _is_still(path: str, stamp: Stamp) -> bool:
 
 
 def _keep(
-    tables: Tables, file_id: int, stamp: Stamp, sha256: str, facts: Facts, pages: list[Page]
+    tables: Tables,
+    file_id: int,
+    stamp: Stamp,
+    sha256: str,
+    facts: Facts,
+    pages: list[Page],
+    is_part: bool,
 ) -> None:
+    """`is_part`: the file waits on, for OCR, and what was read of it is found meanwhile."""
     if not has_file(tables, file_id):
         # It was deleted or removed while it was read.
         return
-    document_id = put_document(tables, sha256, READER_VERSION, facts, pages)
+    version = 0 if is_part else READER_VERSION
+    document_id = put_document(tables, sha256, version, facts, pages)
     (state,) = tables.execute("select state from document where id = ?", [document_id]).fetchone()
-    settle(tables, file_id, stamp, FileState(state), document_id=document_id)
+    settle(
+        tables,
+        file_id,
+        stamp,
+        FileState.WAITING if is_part else FileState(state),
+        document_id=document_id,
+        waits_for_ocr=is_part,
+    )

@@ -22,10 +22,14 @@ class Kind(StrEnum):
     NOTEBOOK = "ipynb"
     CODE = "code"
     TEXT = "txt"
+    PICTURE = "picture"
 
 
 ENDINGS: dict[str, Kind] = {
-    **{f".{kind}": kind for kind in Kind if kind is not Kind.CODE},
+    **{f".{kind}": kind for kind in Kind if kind not in (Kind.CODE, Kind.PICTURE)},
+    **dict.fromkeys(
+        (".png", ".jpg", ".jpeg", ".webp", ".tif", ".tiff", ".bmp", ".gif"), Kind.PICTURE
+    ),
     ".docm": Kind.DOCX,
     ".dotx": Kind.DOCX,
     ".pptm": Kind.PPTX,
@@ -69,8 +73,22 @@ NAMES: dict[Kind, str] = {
     Kind.NOTEBOOK: "notebook",
     Kind.CODE: "program text",
     Kind.TEXT: "text",
+    Kind.PICTURE: "picture",
 }
 """How a sentence calls each."""
+
+
+DRAWN = (Kind.PDF, Kind.PICTURE)
+"""Those whose pages have a look of their own, which can be shown, and read by OCR."""
+
+
+def one_of(kind: Kind) -> str:
+    """The same with its article."""
+    name = NAMES[kind]
+    if kind is Kind.CODE:
+        return name
+    # As it is spoken: the letters of RTF begin with one too.
+    return f"an {name}" if name[0] in "EO" or kind is Kind.RTF else f"a {name}"
 
 
 def kind_of_ending(ending: str) -> Kind | None:

@@ -17,17 +17,20 @@ from typing import TYPE_CHECKING, TypeVar
 from sqlite_utils import Database as Tables
 
 from app.documents.cite import Checked
-from app.documents.collections import collect, files_in, take_out
+from app.documents.collections import check_name, collect, files_in, take_out
 from app.documents.contents import make_index_if_old, merge_index
 from app.documents.document import FileState
+from app.documents.embedding.embeddings import NO_EMBEDDING, Embedding, Embeddings
+from app.documents.embedding.vectors import used
+from app.documents.fusion import Legs
 from app.documents.holding import LIBRARY
 from app.documents.intake import READER_VERSION, AtWork, Intake, Reader
-from app.documents.overview import read_again
+from app.documents.overview import read_again, read_unread
 from app.documents.page_picture import PagePicture
 from app.documents.page_view import PageView, Stretch, page_view
 from app.documents.pictures import Drawer, Pictures
 from app.documents.quotation import Quotation
-from app.documents.roots import Roots
+from app.documents.roots import Roots, check_place
 from app.documents.rows import (
     num_documents,
     num_waiting,
@@ -35,7 +38,8 @@ from app.documents.rows import (
     wait_again,
     wait_for_newer_reader,
 )
-from app.documents.scan import is_under
+from app.documents.scan import Sight, is_away, is_under
+from app.documents.scans import Scans
 from app.documents.scope import Scope
 from app.documents.search import Found, Search
 from app.documents.whole_text import (
@@ -49,7 +53,7 @@ from app.documents.whole_text import (
 )
 from app.history.database import Database
 from app.visible import visible
-from engine.errors import UsageError
+from engine.errors import HistoryError, UsageError
 
 if TYPE_CHECKING:
     from app.documents.watch import Watch
@@ -76,7 +80,9 @@ class Library:
     `prepare` is the first thing to call.
 
     `own` are the folders of Inglenook itself, which are never read, but for `received`, in which
-    documents of the user are kept.
+    documents of the user are kept. With `scans` OCR reads what `reader` finds no text on. With
+    `only_reads` another process owns the home, and may write at any time: nothing is taken in, and
+    only what is asked and found may be called.
     """
 
     def __init__(
@@ -87,15 +93,21 @@ class Library:
         *,
         received: Path | None = None,
         drawer: Drawer | None = None,
+        embedding: Embedding = NO_EMBEDDING,
+        scans: Scans | None = None,
+        only_reads: bool = False,
     ) -> None:
-        self._store = Database(path, LIBRARY)
+        self._only_reads = only_reads
+        self._store = Database(path, LIBRARY, is_reader=only_reads)
         self._finder = Database(path, LIBRARY, is_reader=True)
         self._roots = Roots(self._store, own, received)
         self._search = Search()
         self._looking = asyncio.Lock()
-        self._intake = Intake(self._store, reader)
+        self.embeddings = Embeddings(self._store, self._finder, embedding)
+        self._intake = Intake(self._store, reader, self.embeddings.wake, scans)
         self._pictures = Pictures(drawer)
         self._following: asyncio.Task[None] | None = None
+        self._warming: asyncio.Task[None] | None = None
         self._watch: Watch | None = None
         self.on_gone: Callable[[str], None] = lambda sha256: None
         """Hears in the event loop of each document that had been read whole and has now gone from
@@ -103,7 +115,8 @@ class Library:
 
     async def prepare(self) -> None:
         """Take what an older version has left to what this one wants, and go on with what waits."""
-
+        if self._only_reads:
+            return
         loop = asyncio.get_running_loop()
 
         def gone(sha256: str) -> None:
@@ -127,6 +140,15 @@ class Library:
         if self._watch is None:
             self._watch = Watch(self)
             self._following = asyncio.create_task(self._watch.run())
+            self.embeddings.wake()
+            self._warming = asyncio.create_task(self._warm())
+
+    async def _warm(self) -> None:
+        """Have the vectors in memory before somebody asks."""
+        with suppress(HistoryError):
+            searched = await self.ask(used)
+            if searched is not None:
+                await self.ask(lambda tables: self._search.warm(tables, searched.embedder_id))
 
     @property
     def notice(self) -> str:
@@ -150,8 +172,9 @@ class Library:
 
     async def add(
         self, path: Path, *, collection: str = "", password: str = "", tries_again: bool = True
-    ) -> None:
-        """Take a folder or a file in, and look at it now; it is read in the background.
+    ) -> Sight:
+        """Take a folder or a file in, and look at it now; it is read in the background. What was
+        seen there.
 
         What is in the library is looked at again, and what failed is tried again; a file that is
         named is read again where its bytes have changed, whatever its time says. `password` opens
@@ -165,12 +188,19 @@ class Library:
             )
         sight = await self._roots.see(path)
         if sight is None:
+            away = next((each for each in await self.away() if is_under(place, each)), None)
+            if away is not None:
+                raise UsageError(
+                    f"{visible(away)} is in the library and not there now: what was read of it is"
+                    " kept and found. Add it again when it is back, or remove it."
+                )
             raise UsageError(
                 f"There is no file and no folder at {visible(place)}, or it cannot be opened."
             )
         is_folder = path.is_dir()
         if not is_folder and not sight.files:
             raise UsageError(f"{visible(place)} is neither a folder nor a file that can be read.")
+        check_name(collection)
         async with self._looking:
             root = await self._roots.take_in(path, is_folder=is_folder)
             if collection:
@@ -190,6 +220,7 @@ class Library:
                 self._intake.note_password(place, password)
         self._intake.go_on()
         self._intake.wake()
+        return sight
 
     async def remove(self, path: Path, *, collection: str = "") -> int:
         """Take a place out of the library with all that was read of it, or out of one collection
@@ -204,6 +235,15 @@ class Library:
         await self.tidy()
         return num_files
 
+    async def away(self) -> list[str]:
+        """The places that were added and are not there now, whether or not they are followed."""
+        there = await self.ask(roots)
+
+        def look_for_each() -> list[str]:
+            return [each.path for each in there if is_away(Path(each.path), each.identity)]
+
+        return await asyncio.to_thread(look_for_each)
+
     async def look(self, place: Path | None = None) -> None:
         """See what has changed in every root, or in those that this place touches; what is new
         is read in the background."""
@@ -214,14 +254,31 @@ class Library:
         self._intake.wake()
 
     async def read_again(self, place: Path) -> None:
-        """Read all that lies there once more, in the background."""
-        await self._store.run(lambda tables: read_again(tables, str(place)))
+        """Read all that lies there once more, in the background. Raises UsageError."""
+
+        def again(tables: Tables) -> None:
+            check_place(tables, str(place))
+            read_again(tables, str(place))
+
+        await self._store.run(again)
+        self._intake.go_on()
+        self._intake.wake()
+
+    async def read_pictures(self, place: Path) -> None:
+        """Read those files there once more that have pages for OCR, in the background."""
+        await self._store.run(lambda tables: read_unread(tables, str(place)))
         self._intake.go_on()
         self._intake.wake()
 
     async def collect(self, name: str, place: Path) -> None:
-        """Put a place of the library into a collection, which is made where there is none."""
-        await self._store.run(lambda tables: collect(tables, name, str(place)))
+        """Put a place of the library into a collection, which is made where there is none. Raises
+        UsageError."""
+
+        def put(tables: Tables) -> None:
+            check_place(tables, str(place))
+            collect(tables, name, str(place))
+
+        await self._store.run(put)
 
     async def ask(self, work: Callable[[Tables], Answer]) -> Answer:
         """What the tables say, without waiting for a file that is read."""
@@ -249,20 +306,25 @@ class Library:
         """The best places for a question, in all of the library or in some collections. Raises
         UsageError for a collection that is not there."""
         names = tuple(collections)
+        meant = await self.embeddings.meant(question)
 
         def ask(tables: Tables) -> Found:
             condition, values = files_in(tables, names)
-            return self._search.find(tables, question, condition, values, limit)
+            return self._search.find(tables, question, condition, values, limit, meant)
 
         return await self.ask(ask)
 
-    async def look_for(self, question: str, scope: Scope, limit: int = NUM_HITS) -> Looked:
+    async def look_for(
+        self, question: str, scope: Scope, limit: int = NUM_HITS, legs: Legs = Legs.BOTH
+    ) -> Looked:
         """As `find`, in what a conversation asks. Raises UsageError for a collection that is not
         there."""
 
+        meant = None if legs is Legs.WORDS else await self.embeddings.meant(question)
+
         def ask(tables: Tables) -> Looked:
             condition, values = files_in(tables, scope.collections, scope.paths)
-            found = self._search.find(tables, question, condition, values, limit)
+            found = self._search.find(tables, question, condition, values, limit, meant, legs)
             return Looked(
                 found,
                 num_documents(tables, condition, values),
@@ -324,10 +386,12 @@ class Library:
             await self._store.empty_log()
 
     async def close(self) -> None:
-        if self._following is not None:
-            self._following.cancel()
-            await asyncio.wait([self._following])
+        for task in (self._following, self._warming):
+            if task is not None:
+                task.cancel()
+                await asyncio.wait([task])
         await self._intake.close()
+        await self.embeddings.close()
         await self._pictures.close()
         await asyncio.to_thread(self._finder.close)
         await asyncio.to_thread(self._store.close)

@@ -95,5 +95,53 @@ def m002_whole(db: Tables) -> None:
     )
 
 
-STEPS: tuple[Step, ...] = (m001_library, m002_whole)
+def m003_vectors(db: Tables) -> None:
+    """Which embedding models were used, the vectors of passages, and the languages of documents."""
+    db.executescript(
+        """
+        -- Null: nobody has looked; empty: nothing tells.
+        alter table document add column language text;
+
+        create table embedder (
+            id integer primary key,
+            key text not null unique,
+            facts text not null,
+            is_used integer not null default 0);
+        -- A number is never given twice, so who has all up to one has only later ones to read.
+        create table vector (
+            id integer primary key autoincrement,
+            embedder_id integer not null references embedder(id) on delete cascade,
+            passage_id integer not null references passage(id) on delete cascade,
+            numbers blob not null,
+            unique (embedder_id, passage_id));
+        create index vector_passage on vector(passage_id);
+        """
+    )
+
+
+def m004_ocr(db: Tables) -> None:
+    """Where on its picture the text of a page stands that OCR has read; how many pages of a
+    document it has read, and how many it could still read; which files wait for it."""
+    db.executescript(
+        """
+        alter table page add column pieces text not null default '';
+        alter table document add column num_unread_pages integer not null default 0;
+        alter table document add column num_ocr_pages integer not null default 0;
+        -- OCR takes long, so whatever waits for it comes last.
+        alter table file add column waits_for_ocr integer not null default 0;
+        drop index file_waiting;
+        create index file_waiting on file(waits_for_ocr, document_id is null, id)
+            where state = 'waiting';
+        update document set num_unread_pages = (select count(*) from page
+            where document_id = document.id and (flags like '%picture only%'
+            or flags like '%garbled%'))
+            where kind = 'pdf';
+        -- Of files without any text no pages were kept, so it is not known how many there are.
+        update file set state = 'waiting', message = ''
+            where state = 'no text' and document_id is null;
+        """
+    )
+
+
+STEPS: tuple[Step, ...] = (m001_library, m002_whole, m003_vectors, m004_ocr)
 """A step that was shipped is never edited; a change is a new step at the end."""

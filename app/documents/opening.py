@@ -1,14 +1,35 @@
 """The library of a home, with the process that reads for it."""
 
+from collections.abc import Callable
+
+from app.documents.embedding.choice import EmbedderChoice
+from app.documents.embedding.embeddings import Embedding
 from app.documents.library import Library
 from app.documents.reading import Reader
+from app.documents.scans import Scans
 from app.paths import Paths
 
 
-def open_library(paths: Paths, *, is_followed: bool) -> Library:
+def open_library(
+    paths: Paths,
+    *,
+    is_followed: bool,
+    choose: Callable[[], EmbedderChoice],
+    is_busy: Callable[[], bool],
+    only_reads: bool = False,
+) -> Library:
     """`is_followed`: this process runs as long as the home is used, so it notices what changes.
-    Raises HistoryError for a file that cannot be used."""
-    library = Library(paths.documents, Reader(), paths.own, received=paths.received)
+    `choose` and `is_busy`: as in Embedding. Raises HistoryError for a file that cannot be used."""
+    reader = Reader()
+    library = Library(
+        paths.documents,
+        reader,
+        paths.own,
+        received=paths.received,
+        scans=Scans(reader),
+        embedding=Embedding(paths.embedders, choose, is_busy),
+        only_reads=only_reads,
+    )
     if is_followed:
         library.follow()
     return library

@@ -7,7 +7,7 @@ from sqlite_utils import Database as Tables
 
 from app.documents.collections import files_in
 from app.documents.document import FileState
-from app.documents.pace import Pace, pace
+from app.documents.pace import Pace, ocr_seconds_a_page, pace
 from app.documents.rows import LibraryFile, files, under
 
 MOST_LISTED = 200
@@ -60,11 +60,13 @@ class Backlog:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Of reading a place once more. `seconds` is None where the pace is not known."""
+    """Of reading a place once more; of its pages OCR reads `num_ocr`. `seconds` is None where the
+    pace is not known."""
 
     num_files: int
     num_pages: int
     seconds: float | None
+    num_ocr: int = 0
 
 
 def overview(tables: Tables, wanted: Wanted, limit: int = MOST_LISTED) -> Overview:
@@ -101,19 +103,60 @@ def backlog(tables: Tables) -> Backlog:
     return Backlog(num, size, pace(tables))
 
 
-def cost_of(tables: Tables, place: str) -> Cost:
+def cost_of(tables: Tables, place: str, *, has_ocr: bool = False) -> Cost:
     """Of all that can be read there now."""
     condition, values = under("file.path", place)
     (num_files,) = tables.execute(
         f"select count(*) {_FROM} where is_there and {condition}", values
     ).fetchone()
-    (num_pages,) = tables.execute(
-        "select coalesce(sum(num_pages), 0) from document where id in"
+    num_pages, num_ocr, num_unread = tables.execute(
+        "select coalesce(sum(num_pages), 0), coalesce(sum(num_ocr_pages), 0),"
+        " coalesce(sum(num_unread_pages), 0) from document where id in"
         f" (select document_id {_FROM} where is_there and {condition})",
         values,
     ).fetchone()
+    num_ocr = num_ocr + num_unread if has_ocr else 0
     known = pace(tables)
-    return Cost(num_files, num_pages, num_pages / known.pages_per_s if known else None)
+    if known is None and num_ocr < num_pages:
+        return Cost(num_files, num_pages, None, num_ocr)
+    seconds = (num_pages - num_ocr) / known.pages_per_s if known else 0.0
+    return Cost(num_files, num_pages, seconds + num_ocr * ocr_seconds_a_page(tables), num_ocr)
+
+
+def unread_by_root(tables: Tables) -> dict[int, int]:
+    """How many pages OCR could read that it has not read, in each root that is there."""
+    rows = tables.execute(
+        f"select root_id, sum(num_unread_pages) {_FROM} join document on document.id = document_id"
+        " where is_there group by 1"
+    )
+    return {root_id: num for root_id, num in rows if num}
+
+
+def cost_of_unread(tables: Tables, place: str) -> Cost:
+    """Of reading by OCR what it can read there, and has not read."""
+    condition, values = under("file.path", place)
+    num_files, num_pages = tables.execute(
+        f"select count(*), coalesce(sum(num_unread_pages), 0) {_FROM}"
+        " join document on document.id = document_id"
+        f" where is_there and num_unread_pages > 0 and {condition}",
+        values,
+    ).fetchone()
+    return Cost(num_files, num_pages, num_pages * ocr_seconds_a_page(tables), num_pages)
+
+
+def read_unread(tables: Tables, place: str) -> None:
+    """Let the files there be read once more that have pages for OCR, and no others."""
+    condition, values = under("file.path", place)
+    unread = f"select document_id {_FROM} where is_there and {condition}"
+    tables.execute(
+        f"update document set reader_version = 0 where num_unread_pages > 0 and id in ({unread})",
+        values,
+    )
+    tables.execute(
+        "update file set state = ?, message = '', waits_for_ocr = 1 where document_id in"
+        f" (select id from document where num_unread_pages > 0 and id in ({unread}))",
+        [FileState.WAITING, *values],
+    )
 
 
 def read_again(tables: Tables, place: str) -> None:

@@ -33,6 +33,17 @@ class Box:
     height: float
 
 
+def places_of(box: Box) -> tuple[float, float, float, float]:
+    return box.left, box.top, box.width, box.height
+
+
+def check_box(box: Box) -> Box:
+    """Raises ValueError for one that is no place on a picture."""
+    if not all(math.isfinite(side) and 0 <= side <= 1 for side in places_of(box)):
+        raise ValueError("a box lies outside of its picture")
+    return box
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PagePicture:
     """`png` shows the whole page. No boxes: the words were not found on it. `sha256` is that of the
@@ -63,9 +74,5 @@ def picture_from(said: dict[str, Any], png: bytes, sha256: str) -> PagePicture:
     if not (0 < width <= MOST_PIXELS and 0 < height <= MOST_PIXELS):
         raise ValueError("a picture of another size was asked for")
     check_png(png, width, height)
-    boxes = tuple(Box(*map(float, sides)) for sides in said["boxes"][:MOST_BOXES])
-    for box in boxes:
-        sides = (box.left, box.top, box.width, box.height)
-        if not all(math.isfinite(side) and 0 <= side <= 1 for side in sides):
-            raise ValueError("a box lies outside of its picture")
+    boxes = tuple(check_box(Box(*map(float, sides))) for sides in said["boxes"][:MOST_BOXES])
     return PagePicture(png=png, width=width, height=height, boxes=boxes, sha256=sha256)

@@ -8,8 +8,9 @@ from sqlite_utils import Database as Tables
 
 from app.documents.citation import Span
 from app.documents.document import FileState, Unreadable
-from app.documents.kinds import Kind
-from app.documents.page_picture import PictureWish, letters_of
+from app.documents.kinds import DRAWN
+from app.documents.page_picture import Box, PictureWish, letters_of
+from app.documents.pieces import boxes_of, pieces_from
 from app.documents.quotation import Quotation
 from app.documents.rows import path_from
 from app.documents.scan import Stamp, sha256_of, stamp_of
@@ -60,10 +61,12 @@ class PageView:
     end: int
     sha256: str
     places: tuple[Place, ...]
+    boxes: tuple[Box, ...] = ()
+    """Of what is meant, where the text was read by OCR: the file itself does not tell."""
 
     @property
     def can_be_drawn(self) -> bool:
-        return self.kind == Kind.PDF
+        return self.kind in DRAWN
 
     @property
     def quote(self) -> str:
@@ -87,12 +90,12 @@ def page_view(tables: Tables, document_id: int, number: int, stretch: Stretch | 
         )
     title, kind, num_pages, sha256 = found
     page = tables.execute(
-        "select label, flags, text from page where document_id = ? and number = ?",
+        "select label, flags, text, pieces from page where document_id = ? and number = ?",
         [document_id, number],
     ).fetchone()
     if page is None:
         raise UsageError(f"There is no page {number}: this file has {num_pages}.")
-    label, flags, text = page
+    label, flags, text, pieces = page
     start, end = stretch.on(number, text) if stretch else (0, 0)
     rows = tables.execute(
         "select path, size, mtime_ns from file where document_id = ? order by path", [document_id]
@@ -110,6 +113,7 @@ def page_view(tables: Tables, document_id: int, number: int, stretch: Stretch | 
         end=end,
         sha256=sha256,
         places=tuple(Place(path_from(path), Stamp(size, at)) for path, size, at in rows),
+        boxes=boxes_of(pieces_from(pieces), start, end),
     )
 
 

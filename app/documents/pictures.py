@@ -1,10 +1,11 @@
-"""Pages of PDFs as they look, drawn when somebody looks at one.
+"""Pages of PDFs and of pictures as they look, drawn when somebody looks at one.
 
 By a process of its own, so that nobody waits for a file that is being taken in; it ends when none
 was asked for a while.
 """
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
 
@@ -53,7 +54,7 @@ class Pictures:
                 FileState.FAILED,
                 f"{place.path} has changed since it was read: this is the text as it was read.",
             )
-        return picture
+        return replace(picture, boxes=view.boxes) if view.boxes else picture
 
     async def close(self) -> None:
         await self._wake()

@@ -80,6 +80,38 @@ class Reader:
                         part = replace(part, sha256=asked.file.digest())
                     yield part
 
+    async def look(
+        self,
+        path: Path,
+        numbers: Sequence[int],
+        *,
+        password: str = "",
+        root: Path | None = None,
+    ) -> AsyncGenerator[Page | Facts, None]:
+        """What is written on the pictures of these pages, one after the other as they are read, and
+        last Facts with the `sha256` of what they were read from. Each has the time of a file.
+
+        Raises Unreadable, and whoever stops listening ends the process, as with `read`.
+        """
+        order = {"password": password, "numbers": list(numbers)}
+        async with self._asked(path, order, root) as asked:
+            left = list(numbers)
+            while not asked.is_over:
+                asked.watch = _Watch(asked.process, self._limits, path.name)
+                said = await self._heard(asked, asked.process.receive)
+                for part in understood(said, path.name):
+                    if isinstance(part, Unreadable):
+                        asked.end()
+                        raise part
+                    if isinstance(part, Facts):
+                        asked.end()
+                        yield replace(part, sha256=asked.file.digest())
+                    elif left[:1] == [part.number]:
+                        left.pop(0)
+                        yield part
+                    else:
+                        raise makes_no_sense(path.name)
+
     async def draw(self, path: Path, wish: PictureWish, *, password: str = "") -> PagePicture:
         """A page of a PDF as it looks. Raises Unreadable, as `read` does."""
         order = {"password": password, "picture": asdict(wish)}

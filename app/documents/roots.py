@@ -22,6 +22,7 @@ from app.documents.rows import (
     remove_root,
     roots,
     sizes_with_documents,
+    under,
 )
 from app.documents.scan import (
     Sight,
@@ -82,18 +83,7 @@ class Roots:
     async def leave(self, place: str) -> int:
         """Take a root out with all that was read of it; how many files it had. Raises UsageError
         for what is none."""
-        there = await self._store.run(roots)
-        root = next((each for each in there if each.path == place), None)
-        if root is None:
-            outer = root_of(there, place)
-            if outer is None:
-                raise UsageError(
-                    f"{visible(place)} is not in the library: `docs list` names what is."
-                )
-            raise UsageError(
-                f"{visible(place)} lies in {visible(outer.path)}, which is in the library as a"
-                " whole: remove that folder, or move the file out of it."
-            )
+        root = root_alone(await self._store.run(roots), place)
 
         def leave(tables: Tables) -> int:
             num = remove_root(tables, root.root_id)
@@ -155,6 +145,33 @@ class Roots:
     def _tell(self) -> None:
         self._moved.set()
         self._moved = asyncio.Event()
+
+
+def check_place(tables: Tables, place: str) -> None:
+    """Raises UsageError for a place of which nothing is in the library."""
+    condition, values = under("path", place)
+    for table in ("root", "file"):
+        if tables.execute(f"select 1 from {table} where {condition} limit 1", values).fetchone():
+            return
+    raise UsageError(
+        f"Nothing at {visible(place)} is in the library: the list of its places names what is."
+    )
+
+
+def root_alone(there: Sequence[Root], place: str) -> Root:
+    """The root at this place, which can be taken out. Raises UsageError for what is none."""
+    for root in there:
+        if root.path == place:
+            return root
+    outer = root_of(there, place)
+    if outer is None:
+        raise UsageError(
+            f"{visible(place)} is not in the library: the list of its places names what is."
+        )
+    raise UsageError(
+        f"{visible(place)} lies in {visible(outer.path)}, which is in the library as a whole:"
+        " remove that folder, or move the file out of it."
+    )
 
 
 def root_of(there: Iterable[Root], place: str) -> Root | None:

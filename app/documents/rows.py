@@ -7,8 +7,10 @@ from dataclasses import dataclass
 
 from sqlite_utils import Database as Tables
 
+from app.amounts import counted
 from app.documents.contents import forget_unused, note, noted
 from app.documents.document import FileState
+from app.documents.ocr import remedy
 from app.documents.scan import Changes, Stamp
 from app.history.rows import storable
 
@@ -38,18 +40,24 @@ class LibraryFile:
     num_pages: int
     message: str
     document_id: int | None = None
+    num_unread: int = 0
+    """Pages that OCR could read, and has not read."""
+    num_ocr: int = 0
+    """Pages that it has read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Waiting:
     """A file that is to be read; `sha256` of what was read of it before, or empty. `folder` is the
-    root that it lies in, or None where it is one itself."""
+    root that it lies in, or None where it is one itself. `waits_for_ocr`: all else was read."""
 
     file_id: int
     root_id: int
     path: str
     sha256: str
     folder: str | None
+    waits_for_ocr: bool = False
+    num_bytes: int = 0
 
 
 def stored(path: str) -> str:
@@ -133,7 +141,8 @@ def note_sight(
     for path, stamp in changes.changed.items():
         # What was read of it stays until it is known whether its bytes are others.
         tables.execute(
-            "update file set size = ?, mtime_ns = ?, state = ?, message = '' where path = ?",
+            "update file set size = ?, mtime_ns = ?, state = ?, message = '', waits_for_ocr = 0"
+            " where path = ?",
             [stamp.size, stamp.mtime_ns, FileState.WAITING, stored(path)],
         )
     unused = [
@@ -147,25 +156,31 @@ def note_sight(
     forget_unused(tables, unused)
 
 
-def next_waiting(tables: Tables) -> Waiting | None:
-    """Those first whose old text may still be found; nothing of a root that is not there."""
+def next_waiting(tables: Tables, below: int | None = None) -> Waiting | None:
+    """Those first whose old text may still be found, last those that wait for OCR; nothing of a
+    root that is not there. With `below` only a file that has fewer bytes."""
     # The state is written out, or the index for this question would not be used.
     found = tables.execute(
-        "select file.id, root_id, file.path, coalesce(sha256, ''), iif(is_folder, root.path, null)"
+        "select file.id, root_id, file.path, coalesce(sha256, ''), iif(is_folder, root.path, null),"
+        " waits_for_ocr, size"
         " from file cross join root on root.id = root_id"
         " left join document on document.id = document_id"
         f" where file.state = '{FileState.WAITING.value}' and is_there"
-        " order by document_id is null, file.id limit 1"
+        " and (?1 is null or size < ?1)"
+        " order by waits_for_ocr, document_id is null, file.id limit 1",
+        [below],
     ).fetchone()
     if found is None:
         return None
-    file_id, root_id, path, sha256, folder = found
+    file_id, root_id, path, sha256, folder, waits_for_ocr, num_bytes = found
     return Waiting(
         file_id=file_id,
         root_id=root_id,
         path=path_from(path),
         sha256=sha256,
         folder=None if folder is None else path_from(folder),
+        waits_for_ocr=bool(waits_for_ocr),
+        num_bytes=num_bytes,
     )
 
 
@@ -213,7 +228,7 @@ def link(tables: Tables, file_id: int, stamp: Stamp, sha256: str, version: int) 
     ).fetchone()
     if found is None:
         return False
-    _settle(tables, file_id, stamp, found[0], found[1], "")
+    settle(tables, file_id, stamp, found[1], document_id=found[0])
     return True
 
 
@@ -230,9 +245,12 @@ def settle(
     state: FileState,
     message: str = "",
     document_id: int | None = None,
+    *,
+    waits_for_ocr: bool = False,
 ) -> None:
     """Write down what became of a file. It may be gone by now, and then there is nothing to say."""
     _settle(tables, file_id, stamp, document_id, state, message)
+    tables.execute("update file set waits_for_ocr = ? where id = ?", [waits_for_ocr, file_id])
 
 
 def _settle(
@@ -287,22 +305,37 @@ def files(
 ) -> list[LibraryFile]:
     """In the order of their paths; without `limit` all of them."""
     rows = tables.execute(
-        "select file.path, file.state, message, is_there, num_pages, num_empty_pages, notice,"
-        " document_id"
+        "select file.path, file.state, message, is_there, num_pages, num_empty_pages,"
+        " num_unread_pages, num_ocr_pages, notice, document_id"
         " from file join root on root.id = root_id left join document on document.id = document_id"
         f" {condition and f'where {condition}'} order by file.path limit ?",
         [*values, -1 if limit is None else limit],
     )
-    return [
-        LibraryFile(
-            path=path_from(path),
-            state=FileState(state) if is_there else FileState.OFFLINE,
-            num_pages=num_pages or 0,
-            message=message or _said_of(notice or "", num_pages or 0, num_empty or 0),
-            document_id=document_id,
-        )
-        for path, state, message, is_there, num_pages, num_empty, notice, document_id in rows
-    ]
+    return [_file(*row) for row in rows]
+
+
+def _file(
+    path: str,
+    state: str,
+    message: str,
+    is_there: int,
+    num_pages: int | None,
+    num_empty: int | None,
+    num_unread: int | None,
+    num_ocr: int | None,
+    notice: str | None,
+    document_id: int | None,
+) -> LibraryFile:
+    said = message or _said_of(notice or "", num_pages or 0, num_empty or 0, num_unread or 0)
+    return LibraryFile(
+        path=path_from(path),
+        state=FileState(state) if is_there else FileState.OFFLINE,
+        num_pages=num_pages or 0,
+        message=said,
+        document_id=document_id,
+        num_unread=num_unread or 0,
+        num_ocr=num_ocr or 0,
+    )
 
 
 def num_documents(tables: Tables, condition: str, values: Sequence[str | int]) -> int:
@@ -315,8 +348,15 @@ def num_documents(tables: Tables, condition: str, values: Sequence[str | int]) -
     return int(num)
 
 
-def _said_of(notice: str, num_pages: int, num_empty: int) -> str:
-    if not num_empty:
-        return notice
-    said = f"{num_empty} of {num_pages} pages have no text."
-    return f"{said} {notice}".strip()
+def _said_of(notice: str, num_pages: int, num_empty: int, num_unread: int) -> str:
+    said = []
+    of = f"of {counted(num_pages, 'page')}"
+    if num_empty and num_empty == num_unread:
+        are = "is a picture" if num_empty == 1 else "are pictures"
+        said.append(f"{num_empty:,} {of} {are} without text. {remedy()}")
+    elif num_empty:
+        said.append(f"{num_empty:,} {of} {'has' if num_empty == 1 else 'have'} no text.")
+    if num_unread and num_unread != num_empty:
+        are = "is a picture, or its" if num_unread == 1 else "are pictures, or their"
+        said.append(f"{num_unread:,} {of} {are} letters make no words. {remedy()}")
+    return " ".join([*said, notice]).strip()

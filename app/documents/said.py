@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 from typing import Any
 
-from app.documents.document import Facts, FileState, Heading, Page, PageFlag, Unreadable
+from app.documents.document import Facts, FileState, Heading, Page, PageFlag, Piece, Unreadable
+from app.documents.page_picture import Box, check_box
 
 
 def makes_no_sense(name: str) -> Unreadable:
@@ -42,4 +43,10 @@ def _page(given: dict[str, Any]) -> Page:
             for start, *path in given["headings"]
         ),
         flags=frozenset(map(PageFlag, given["flags"])),
+        pieces=tuple(_piece(*each) for each in given.get("pieces", ())),
     )
+
+
+def _piece(start: int, end: int, is_level: bool, *sides: float) -> Piece:
+    box = check_box(Box(*map(float, sides)))
+    return Piece(start=int(start), end=int(end), box=box, is_level=bool(is_level))

@@ -30,11 +30,13 @@ class Stamp:
 @dataclass(slots=True)
 class Sight:
     """What a walk saw. `closed` are folders that could not be looked into: nothing is known of
-    what lies in them. `identity` tells folders of one path apart, as when a disk is missing."""
+    what lies in them. `own` are those of Inglenook itself that were left out. `identity` tells
+    folders of one path apart, as when a disk is missing."""
 
     identity: str
     files: dict[str, Stamp] = field(default_factory=dict)
     closed: list[str] = field(default_factory=list)
+    own: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +60,7 @@ def look(root: Path, own: Sequence[str] = ()) -> Sight | None:
         found = root.stat()
     except OSError:
         return None
-    sight = Sight(f"{found.st_dev}:{found.st_ino}")
+    sight = Sight(_identity(found))
     if is_own(root, own):
         return sight
     if stat.S_ISREG(found.st_mode):
@@ -78,6 +80,20 @@ def is_there(root: Path) -> bool:
             return True
     except OSError:
         return False
+
+
+def is_away(root: Path, identity: str) -> bool:
+    """Whether what was known at this path is out of reach, as far as one look tells: it is missing,
+    or another folder lies there that is empty. Blocks."""
+    try:
+        found = root.stat()
+        if not stat.S_ISDIR(found.st_mode):
+            return False
+        with os.scandir(root) as entries:
+            is_empty = next(entries, None) is None
+    except OSError:
+        return True
+    return is_empty and identity not in ("", _identity(found))
 
 
 def is_lost(sight: Sight | None, identity: str, num_known: int) -> bool:
@@ -150,7 +166,9 @@ def _walk(root: Path, sight: Sight, own: Sequence[str]) -> Iterator[tuple[str, S
             with os.scandir(folder) as entries:
                 for entry in entries:
                     if entry.is_dir(follow_symlinks=False):
-                        if not _is_ignored_folder(entry.name) and entry.path not in left_out:
+                        if entry.path in left_out:
+                            sight.own.append(entry.path)
+                        elif not _is_ignored_folder(entry.name):
                             folders.append(entry.path)
                     elif not _is_ignored_file(entry.name):
                         stamp = _file_stamp(entry, inside, own)
@@ -178,6 +196,10 @@ def _file_stamp(entry: os.DirEntry[str], inside: str, own: Sequence[str]) -> Sta
     if attributes & (RECALLED | HIDDEN) or flags & DATALESS:
         return None
     return _stamp(found)
+
+
+def _identity(found: os.stat_result) -> str:
+    return f"{found.st_dev}:{found.st_ino}"
 
 
 def _stamp(found: os.stat_result) -> Stamp:

@@ -1,6 +1,7 @@
 """Where in the library a question is answered: the best passages as hits, or that there are none.
 
-words -> BM25 -> twins left out, neighbours joined, few of one page -> hits with a snippet
+words --> BM25 ----> fused -> twins left out, neighbours joined, few of one page -> hits, snippets
+vector -> nearest --^
 """
 
 from collections.abc import Sequence
@@ -9,12 +10,14 @@ from dataclasses import dataclass, field
 from sqlite_utils import Database as Tables
 
 from app.documents.cite import Checked, Citing
-from app.documents.contents import BETWEEN_HEADINGS
+from app.documents.embedding.matrix import Matrix
+from app.documents.fusion import Legs, Meant, fuse, nearest
 from app.documents.quotation import Quotation
 from app.documents.rows import path_from
 from app.documents.snippet import Snippet, make_snippet
-from app.documents.split import Passage, passage_text
+from app.documents.split import BETWEEN_HEADINGS, Passage, passage_text
 from app.documents.text_index import Stems, Weighed, candidates, stems_of, weigh
+from app.documents.weighing import telling
 from app.documents.words import Script
 
 NUM_CANDIDATES = 40
@@ -45,7 +48,8 @@ class Hit:
     """A stretch of a document from `start` in the text of `page` to `end` in that of `page_to`.
 
     `paths` are all files with these bytes. `passage_ids` are the passages that were joined, in
-    their order. `score` is BM25's, of the best of them: larger is better. `sha256` is that of the
+    their order. `score` is that of the best of them, larger is better: BM25's, or where meaning was
+    searched too from 0 to 1, which is the first by words and by meaning. `sha256` is that of the
     bytes.
     """
 
@@ -68,10 +72,12 @@ class Hit:
 @dataclass(frozen=True, slots=True)
 class Found:
     """`is_enough`: a hit has so much of the question that it may be answered from the hits.
-    Where it is not, they are the nearest there is."""
+    Where it is not, they are the nearest there is. `is_known`: a word of the question stands
+    somewhere in the library."""
 
     hits: tuple[Hit, ...]
     is_enough: bool
+    is_known: bool = True
 
 
 @dataclass(slots=True)
@@ -91,21 +97,46 @@ class Search:
 
     def __init__(self) -> None:
         self._stems = Stems()
+        self._matrix = Matrix()
 
     def find(
-        self, tables: Tables, question: str, within: str, values: Sequence[str | int], limit: int
+        self,
+        tables: Tables,
+        question: str,
+        within: str,
+        values: Sequence[str | int],
+        limit: int,
+        meant: Meant | None = None,
+        legs: Legs = Legs.BOTH,
     ) -> Found:
-        """`within` is a condition on `file` in SQL, or empty for the whole library."""
+        """`within` is a condition on `file` in SQL, or empty for the whole library. Without `meant`
+        words alone are searched."""
         weighed = weigh(tables, self._stems, question)
-        found = [
-            self._stretch(tables, each.passage_id, each.score)
-            for each in candidates(tables, weighed, within, values, NUM_CANDIDATES)
-        ]
+        by_words = candidates(tables, weighed, within, values, NUM_CANDIDATES)
         # Looked at before neighbours are joined: a longer text has more of everything.
-        share = self._share(tables, weighed, found[:NUM_WEIGHED])
+        best = [
+            self._stretch(tables, each.passage_id, each.score) for each in by_words[:NUM_WEIGHED]
+        ]
+        is_enough = self._share(tables, weighed, best) >= _floor(weighed)
+        ranked = [] if legs is Legs.MEANING else by_words
+        if meant is not None:
+            near = nearest(tables, self._matrix, meant, within, values, NUM_CANDIDATES)
+            fused = fuse(tables, self._matrix, meant, ranked, near, are_words_enough=is_enough)
+            ranked, is_enough = fused.ranked[:NUM_CANDIDATES], is_enough or fused.is_enough
+        known = {stretch.passage_ids[0]: stretch for stretch in best}
+        found = []
+        for each in ranked:
+            stretch = known.get(each.passage_id) or self._stretch(tables, each.passage_id, 0.0)
+            stretch.score = each.score
+            found.append(stretch)
         chosen = _chosen(found, limit)
         hits = tuple(self._hit(tables, stretch, weighed, within, values) for stretch in chosen)
-        return Found(hits, share >= _floor(weighed))
+        is_known = any(each.is_known for each in telling(weighed))
+        return Found(hits, is_enough, is_known)
+
+    def warm(self, tables: Tables, embedder_id: int) -> None:
+        """Read the vectors before somebody asks."""
+        self._matrix.follow(tables, embedder_id)
 
     def check(
         self, tables: Tables, content: str, question: str, quotations: Sequence[Quotation]

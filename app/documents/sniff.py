@@ -14,7 +14,7 @@ from typing import NamedTuple
 from app.documents.archive import Archive
 from app.documents.document import FileState, Unreadable
 from app.documents.encoding import encoding_of
-from app.documents.kinds import NAMES, Kind, kind_of_ending
+from app.documents.kinds import NAMES, Kind, kind_of_ending, one_of
 
 MOST_FILE_BYTES = 200_000_000
 OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
@@ -39,7 +39,7 @@ MEDIA_TYPES = {
     "application/vnd.oasis.opendocument.spreadsheet-template": Kind.ODS,
     "application/vnd.oasis.opendocument.presentation": Kind.ODP,
 }
-PICTURES = (b"\x89PNG\r\n", b"\xff\xd8\xff", b"GIF8", b"II*\0", b"MM\0*", b"BM")
+PICTURES = (b"\x89PNG\r\n", b"\xff\xd8\xff", b"GIF8", b"II*\0", b"MM\0*")
 OTHERS = (
     ((b"7z\xbc\xaf", b"Rar!", b"\x1f\x8b", b"BZh", b"\xfd7zXZ", b"\x28\xb5\x2f\xfd"), "an archive"),
     ((b"\x7fELF", b"MZ", b"\xcf\xfa\xed\xfe", b"\xca\xfe\xba\xbe"), "a program"),
@@ -122,7 +122,7 @@ def sniff(data: bytes, name: str) -> Sniffed:
     if promised in (None, found.kind) or _is_text(found.kind) and _is_text(promised):
         return found
     return found._replace(
-        notice=f"{name} ends in {ending} and is a {NAMES[found.kind]}: it was read as that."
+        notice=f"{name} ends in {ending} and is {one_of(found.kind)}: it was read as that."
     )
 
 
@@ -139,14 +139,14 @@ def _by_magic(data: bytes, name: str) -> Sniffed | None:
         return Sniffed(_of_archive(data, name))
     if data.startswith(OLE):
         raise _old_office(data, name)
-    if data.startswith(PICTURES) or data[8:12] == b"WEBP" or data[4:8] == b"ftyp":
-        if data[4:8] == b"ftyp" and data[8:12] not in (b"heic", b"heix", b"mif1", b"avif"):
-            raise _unsupported(name, "a sound or a film")
-        raise Unreadable(
-            FileState.NO_TEXT,
-            f"{name} is a picture: 1 of 1 pages is a picture without text, and reading text from"
-            " pictures is not part of this version.",
-        )
+    # A text may begin with the two letters of a BMP.
+    is_bmp = data.startswith(b"BM") and data[6:10] == bytes(4)
+    if data.startswith(PICTURES) or data[8:12] == b"WEBP" or is_bmp:
+        return Sniffed(Kind.PICTURE)
+    if data[4:8] == b"ftyp":
+        if data[8:12] in (b"heic", b"heix", b"mif1", b"avif"):
+            raise _unsupported(name, "a picture in HEIC or AVIF", "save it as JPEG or PNG")
+        raise _unsupported(name, "a sound or a film")
     for starts, what in OTHERS:
         if data.startswith(starts):
             raise _unsupported(name, what, UNPACK if what == "an archive" else "")

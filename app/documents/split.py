@@ -17,6 +17,8 @@ from typing import NamedTuple
 from app.documents.document import Heading, Page
 from app.documents.words import DENSE
 
+BETWEEN_HEADINGS = " \u203a "
+"""In the tables a path of headings is one text."""
 MOST_WORDS = 120
 FEWEST_WORDS = 80
 """From here on the end of a sentence is a good end, and that of a paragraph a better one."""

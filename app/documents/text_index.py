@@ -63,6 +63,8 @@ class Weighed:
     beginning: str
     weights: Mapping[str, float]
     num_rows: int
+    num_there: int
+    """Of its stems, those that stand in any passage."""
 
     def found_in(self, stems: frozenset[str]) -> float:
         """How much of its weight is there. Of an inflected word's pieces a third is found in
@@ -74,6 +76,12 @@ class Weighed:
         if not found and self.beginning and any(each.startswith(self.beginning) for each in stems):
             return self.weight
         return found
+
+    @property
+    def is_known(self) -> bool:
+        """The library has it. Some of its pieces stand in any text, by chance."""
+        is_begun = self.num_rows > 0 and len(self.weights) == 1
+        return is_begun or 2 * self.num_there > len(self.weights)
 
     @property
     def weight(self) -> float:
@@ -96,14 +104,23 @@ def weigh(tables: Tables, stems: Stems, question: str) -> list[Weighed]:
     weighed = []
     for term in terms:
         beginning = known[term.beginning] if term.beginning else ""
-        weights, num_rows = {}, 0
+        weights, num_rows, num_there = {}, 0, 0
         for token in term.tokens:
             num = _num_with(tables, known[token], is_beginning=_is_beginning(term, token))
             weights[known[token]] = math.log(1 + (num_passages - num + 0.5) / (num + 0.5))
             num_rows += num
+            num_there += num > 0
         if beginning:
             num_rows = max(num_rows, _num_with(tables, beginning, is_beginning=True))
-        weighed.append(Weighed(term=term, beginning=beginning, weights=weights, num_rows=num_rows))
+        weighed.append(
+            Weighed(
+                term=term,
+                beginning=beginning,
+                weights=weights,
+                num_rows=num_rows,
+                num_there=num_there,
+            )
+        )
     return weighed
 
 

@@ -1,6 +1,7 @@
 """What an answer claims and what passages say, to be compared: words weighed, numbers read."""
 
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from app.documents.exact import Exact, Readings, numbers_in
@@ -12,6 +13,7 @@ from app.documents.words import Script
 
 SHORT = 3
 """A claim of fewer words is an answer only together with its question."""
+ROW = re.compile(r"^(.* \| .*)$", re.MULTILINE)
 WeighWords = Callable[[str], Sequence[Weighed]]
 StemsOf = Callable[[str], frozenset[str]]
 
@@ -25,10 +27,14 @@ class ReadClaim:
     is_yes_or_no: bool
     is_denial: bool
     """It may say that something is not in the passages: no mark is added, and none is missed."""
+    is_echo: bool
+    """It is a number of the question, with nothing but words of the question."""
+    own: Sequence[Weighed]
+    """Those of its words that do not stand in the question."""
 
     @property
     def says_something(self) -> bool:
-        return bool(self.weighed or self.exact.numbers)
+        return bool(self.weighed or self.exact.numbers) and not self.is_echo
 
     @property
     def is_short(self) -> bool:
@@ -65,13 +71,18 @@ def read_passage(quotation: Quotation, asked: Sequence[Weighed], stems_of: Stems
     above = "\n".join((quotation.name, quotation.title, *quotation.heading))
     stems = stems_of(f"{above}\n{quotation.text}")
     numbers = [ReadNumber(each, stems, is_in_row=False) for each in numbers_in(above)]
-    for span in sentences(quotation.text, is_wrapped=True):
-        part = quotation.text[span.start : span.end]
+    for part in _parts(quotation.text):
         found, there = numbers_in(part), stems_of(part)
         has_words = any(not each.isdigit() for each in there)
         is_row = len(found) > 1 and not has_words
         numbers += [ReadNumber(each, there, is_row) for each in found]
     return ReadPassage(quotation.text, stems, tuple(numbers), share(asked, stems))
+
+
+def _parts(text: str) -> Iterator[str]:
+    """Its sentences, and each row of a table, which says nothing of the next one."""
+    for span in sentences(text, is_wrapped=True):
+        yield from filter(str.strip, ROW.split(text[span.start : span.end]))
 
 
 def telling(weighed: Sequence[Weighed]) -> list[Weighed]:

@@ -121,8 +121,9 @@ class Term:
 
     @property
     def beginning(self) -> str:
-        """What longer words may begin with, or empty."""
-        is_long = len(self.word) > SHORTEST_BEGINNING and not self.word.isdigit()
+        """What longer words may begin with, or empty: a number that goes on is another one."""
+        ends_in_number = any(each.isdigit() for each in self.word[-2:])
+        is_long = len(self.word) > SHORTEST_BEGINNING and not ends_in_number
         return self.word[:-1] if self.script is Script.LETTERS and is_long else ""
 
 

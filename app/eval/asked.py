@@ -10,6 +10,7 @@
 """
 
 import json
+import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,7 +37,7 @@ class Gold:
             return False
         if self.page is not None:
             return quotation.page <= self.page <= quotation.page_to
-        text, passage = " ".join(quotation.text.split()), " ".join(self.passage.split())
+        text, passage = _plain(quotation.text), _plain(self.passage)
         starts = range(0, max(1, len(passage) - SHINGLE + 1), SHINGLE)
         return not passage or any(passage[start : start + SHINGLE] in text for start in starts)
 
@@ -70,6 +71,11 @@ def read_asked(folder: Path) -> list[Asked]:
         raise UsageError(f"{path} cannot be read ({error.strerror}): name its folder.") from error
     except (ValueError, KeyError, TypeError) as error:
         raise UsageError(f"{path} has no questions with their places ({error}).") from error
+
+
+def _plain(text: str) -> str:
+    """The signs of Chinese are kept in their narrow form."""
+    return " ".join(unicodedata.normalize("NFKC", text).split())
 
 
 def _asked(found: Mapping[str, Any], docs: Path) -> Asked:

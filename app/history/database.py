@@ -197,7 +197,25 @@ class Database:
             # SQLite gives -wal and -shm the mode of the file it finds.
             with contextlib.suppress(FileExistsError):
                 os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
-        connection = sqlite3.connect(self._place, timeout=BUSY_TIMEOUT_S, isolation_level=None)
+            self._check_rights(self.path)
+        try:
+            self._connect(self._place)
+        except sqlite3.OperationalError as error:
+            if not self._is_reader or not isinstance(self._sentence(error), DiskFull):
+                raise
+            if self.path is None or _size(_beside(self.path, "-wal")):
+                raise
+            # Nothing can be made beside it, so nobody has it open to write, either.
+            self._connect(f"{self.path.absolute().as_uri()}?immutable=1")
+        if self.path is not None:
+            self._opened_file = os.stat(self.path)
+
+    def _connect(self, place: str) -> None:
+        if self._tables is not None:
+            self._tables.close()
+        connection = sqlite3.connect(
+            place, timeout=BUSY_TIMEOUT_S, isolation_level=None, uri=place.startswith("file:")
+        )
         tables = self._tables = Tables(connection, execute_plugins=False)
         found, known = version(tables), len(self._holding.steps)
         if found > known:
@@ -219,11 +237,31 @@ class Database:
                 self.backups.make(connection, found)
             migrate(tables, self._holding.steps)
         # A purge that was cut off after its commit leaves text in the log. A disk too full for
-        # this is no reason not to show the chats.
-        with contextlib.suppress(sqlite3.OperationalError):
-            tables.execute("pragma wal_checkpoint(truncate)").fetchall()
-        if self.path is not None:
-            self._opened_file = os.stat(self.path)
+        # this is no reason not to show the chats. A reader would wait here for who writes.
+        if not self._is_reader:
+            with contextlib.suppress(sqlite3.OperationalError):
+                tables.execute("pragma wal_checkpoint(truncate)").fetchall()
+
+    def _check_rights(self, path: Path) -> None:
+        """SQLite would make the files beside one that may only be read as unwritable as it is, and
+        there they would stay. Raises HistoryError."""
+        self._check_right(path)
+        for beside in (_beside(path, "-wal"), _beside(path, "-shm")):
+            if beside.exists() and not _may(beside, os.R_OK | os.W_OK):
+                # Left by such an opening of an older version.
+                with contextlib.suppress(OSError):
+                    beside.chmod(0o600)
+                self._check_right(beside)
+
+    def _check_right(self, file: Path) -> None:
+        # Asked, not opened: closing it would let go of every lock that this process has on it.
+        if _may(file, os.R_OK | os.W_OK):
+            return
+        lacking = "be read but not written" if _may(file, os.R_OK) else "not be read"
+        raise HistoryError(
+            f"The {self._holding.name} at {file} may {lacking}: give your user the right to read"
+            " and to write this file and its folder, or choose another place with INGLENOOK_HOME."
+        )
 
     def _in_transaction(self, fn: Callable[[Tables], T]) -> T:
         tables = self._tables
@@ -322,6 +360,18 @@ class Database:
             f"{self._name} could not do this ({error}): try again, and restart the"
             " app if it happens twice."
         )
+
+
+def _beside(path: Path, ending: str) -> Path:
+    return path.with_name(f"{path.name}{ending}")
+
+
+def _size(file: Path) -> int:
+    return file.stat().st_size if file.exists() else 0
+
+
+def _may(file: Path, mode: int) -> bool:
+    return os.access(file, mode, effective_ids=os.access in os.supports_effective_ids)
 
 
 def _free_bytes(path: Path | None) -> int | None:

@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable
 import psutil
 
 from app.amounts import bytes_in_words, counted
+from app.documents.ocr import is_installed, remedy
 from app.machine.check import Check, Failed
 from app.machine.costs import Costs, measure_costs
 from app.machine.gpu import Gpu, look_at_gpus, why_not_used
@@ -55,6 +56,7 @@ class Examination:
             ("folders", self.folders),
             ("home", self.home),
             ("history", self.history),
+            ("documents", self.documents),
             # Before anything loads a model, which uses the cache from then on.
             ("cache", self.cache),
             ("model", self.model),
@@ -142,6 +144,11 @@ class Examination:
                 "make room on this disk, or move INGLENOOK_HOME to another one",
             )
         return f"{folder}, {words} free"
+
+    async def documents(self) -> str:
+        if is_installed():
+            return "text, and by OCR the pages that are pictures"
+        return f"text, but not the pages that are pictures; {remedy()}"
 
     async def history(self) -> str:
         database = self._home.database

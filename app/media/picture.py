@@ -55,7 +55,7 @@ def _opened(data: bytes) -> tuple[Image.Image, str]:
         picture.draft("RGB", (LONGEST_SIDE, LONGEST_SIDE))
         upright = ImageOps.exif_transpose(picture)
         upright.thumbnail((LONGEST_SIDE, LONGEST_SIDE), Image.Resampling.LANCZOS)
-        return _flattened(upright), form
+        return flattened(upright), form
     except Image.DecompressionBombError as error:
         raise Refusal(f"it has more than {MOST_PIXELS:,} pixels") from error
     except UnidentifiedImageError as error:
@@ -71,7 +71,7 @@ def _check_size(width: int, height: int) -> None:
         raise Refusal(f"{width:,} by {height:,} pixels are no shape that a model can look at")
 
 
-def _flattened(picture: Image.Image) -> Image.Image:
+def flattened(picture: Image.Image) -> Image.Image:
     """In three colours, on white where it can be seen through."""
     if picture.mode in ("I", "I;16", "F"):
         low, high = picture.getextrema()

@@ -6,7 +6,12 @@ from typing import Any
 
 from app.amounts import counted, duration
 from app.documents.document import FileState, PageFlag, page_in_words
+from app.documents.embedding.choice import ENGLISH, MULTILINGUAL, NAMES, NONE
+from app.documents.embedding.embeddings import EmbeddingStatus
+from app.documents.embedding.trial import Trial
+from app.documents.embedding.wording import cost_of_vectors, meaning_in_words
 from app.documents.intake import AtWork
+from app.documents.ocr import is_installed, remedy
 from app.documents.overview import Backlog, Cost, Counts, Overview
 from app.documents.page_view import PageView, Stretch
 from app.documents.quotation import Quotation
@@ -37,12 +42,20 @@ NO_LONGER_THERE = (
 
 FLAGS = {
     PageFlag.PICTURE_ONLY: "This page is a picture without text.",
-    PageFlag.OCR: "This text was read from a picture.",
+    PageFlag.OCR: "This text was read by OCR from the picture of the page, and may have errors.",
     PageFlag.GARBLED: "The letters of this page make no words.",
     PageFlag.HIDDEN_LEFT_OUT: "Text that nobody sees on this page was left out.",
 }
 
+NOTHING_SEEN = "This page is a picture, and OCR found no text on it."
+
 LONGEST_LABEL = 40
+
+EMBEDDERS = {
+    NONE: "by words alone",
+    ENGLISH: "and by meaning, in English",
+    MULTILINGUAL: "and by meaning, in many languages",
+}
 
 
 def name_of(path: str) -> str:
@@ -64,6 +77,7 @@ def counts_in_words(counts: Counts) -> list[dict[str, Any]]:
 def place_rows(
     roots: Iterable[Root],
     counts: Mapping[int, Counts],
+    unread: Mapping[int, int],
     collections: Mapping[str, list[str]],
     received: str,
 ) -> list[dict[str, Any]]:
@@ -79,10 +93,20 @@ def place_rows(
                 "is_received": root.path == received,
                 "total": counted(sum(own.values()), "file"),
                 "counts": counts_in_words(own),
+                "pictures": pictures_in_words(unread.get(root.root_id, 0)),
+                "has_ocr": is_installed() and bool(unread.get(root.root_id)),
                 "collections": collections_of(root.path, collections),
             }
         )
     return rows
+
+
+def pictures_in_words(num_unread: int) -> str:
+    """What a person can do for pages that are pictures; empty where there are none."""
+    if not num_unread:
+        return ""
+    have = "page has" if num_unread == 1 else "pages have"
+    return f"{num_unread:,} {have} no text but a picture. {remedy()}"
 
 
 def _place_name(path: str, received: str) -> str:
@@ -136,6 +160,7 @@ def file_row(
         "needs_password": file.state is FileState.NEEDS_PASSWORD,
         "pages": pages,
         "message": visible(file.message),
+        "has_ocr": is_installed() and file.num_unread > 0,
         "is_received": is_under(file.path, received),
         "document": file.document_id if file.num_pages else None,
         "collections": collections_of(file.path, collections),
@@ -150,9 +175,13 @@ def progress(at_work: AtWork | None, left: Backlog, is_paused: bool) -> dict[str
     share = None
     if at_work is not None:
         of = f" of {at_work.num_pages:,}" if at_work.num_pages else ""
-        page = f", page {at_work.num_read:,}{of}" if at_work.num_read else ""
+        by = " by OCR" if at_work.is_ocr else ""
+        page = f", page {at_work.num_read:,}{of}{by}" if at_work.num_read else ""
+        if at_work.is_stored:
+            page = f", all of {counted(at_work.num_pages, 'page')}, which are stored now"
         parts.append(f"now {name_of(at_work.path)}{page}")
-        share = at_work.num_read / at_work.num_pages if at_work.num_pages else None
+        is_between = at_work.num_pages and not at_work.is_stored
+        share = at_work.num_read / at_work.num_pages if is_between else None
     seconds = seconds_left(at_work, left)
     if is_paused:
         parts.append("paused")
@@ -164,9 +193,12 @@ def progress(at_work: AtWork | None, left: Backlog, is_paused: bool) -> dict[str
 
 def seconds_left(at_work: AtWork | None, left: Backlog) -> float | None:
     """By the pace of what was read before, and of what is read now where its pages are known."""
-    seconds = left.num_bytes / left.pace.bytes_per_s if left.pace else None
+    seconds = left.pace.seconds(left.num_files, left.num_bytes) if left.pace else None
     if at_work is None or not at_work.num_read or not at_work.num_pages:
         return seconds
+    if at_work.is_stored and left.num_files == 1:
+        # Of a long text that takes as long as the reading.
+        return None
     of_this = at_work.seconds / at_work.num_read * (at_work.num_pages - at_work.num_read)
     if left.num_files == 1:
         return of_this
@@ -175,6 +207,8 @@ def seconds_left(at_work: AtWork | None, left: Backlog) -> float | None:
 
 def cost_in_words(cost: Cost, path: str) -> str:
     pages = f" with {counted(cost.num_pages, 'page')}" if cost.num_pages else ""
+    if cost.num_ocr:
+        pages += f", {cost.num_ocr:,} of them by OCR,"
     takes = (
         f"That takes about {duration(max(1, cost.seconds))}, as fast as this computer has read so"
         " far."
@@ -184,6 +218,14 @@ def cost_in_words(cost: Cost, path: str) -> str:
     return (
         f"Read {counted(cost.num_files, 'file')}{pages} of {name_of(path)} again? {takes} What"
         " was read of them can be found meanwhile."
+    )
+
+
+def ocr_in_words(cost: Cost, path: str) -> str:
+    return (
+        f"Have OCR read {counted(cost.num_pages, 'page')} without text of"
+        f" {counted(cost.num_files, 'file')} in {name_of(path)}? That takes about"
+        f" {duration(max(1, cost.seconds or 0))}, and nothing else is read again."
     )
 
 
@@ -198,6 +240,24 @@ def removal_in_words(path: str, num_files: int, *, is_ours: bool) -> str:
         f"Take {what} out of the library, with all that was read of it? The files themselves stay"
         " where they are."
     )
+
+
+def meaning_row(status: EmbeddingStatus) -> dict[str, Any]:
+    """How it is searched, and what could be chosen instead."""
+    chosen = status.choice.model
+    names = [NONE, ENGLISH, MULTILINGUAL, *([] if chosen in NAMES else [chosen])]
+    return {
+        "words": visible(meaning_in_words(status)),
+        "problem": visible(status.problem) if status.problem else "",
+        "chosen": chosen,
+        "models": [{"model": name, "words": EMBEDDERS.get(name, name_of(name))} for name in names],
+    }
+
+
+def embedder_in_words(trial: Trial | None) -> str:
+    if trial is None:
+        return "Search by words alone, and forget the vectors that were made?"
+    return f"{visible(cost_of_vectors(trial))} Choose it?"
 
 
 def hit_rows(found: Found) -> dict[str, Any]:
@@ -229,7 +289,7 @@ def page_words(number: int, label: str) -> str:
 
 def page_row(view: PageView, notice: str, stretch: Stretch | None) -> dict[str, Any]:
     """`notice` is what is the matter with its file, or empty; `stretch` is what is meant."""
-    flags = [FLAGS[PageFlag(flag)] for flag in view.flags]
+    flags = _flags_in_words(frozenset(map(PageFlag, view.flags)))
     return {
         "document": view.document_id,
         "name": name_of(view.places[0].path) if view.places else visible(view.title),
@@ -244,6 +304,14 @@ def page_row(view: PageView, notice: str, stretch: Stretch | None) -> dict[str, 
         "end": view.end,
         "notices": [each for each in (visible(notice), *flags) if each],
     }
+
+
+def _flags_in_words(flags: frozenset[PageFlag]) -> list[str]:
+    if PageFlag.OCR in flags and PageFlag.PICTURE_ONLY in flags:
+        return [NOTHING_SEEN]
+    # Where OCR saw nothing, the text is still the file's own.
+    shown = flags - {PageFlag.OCR} if PageFlag.GARBLED in flags else flags
+    return [FLAGS[flag] for flag in FLAGS if flag in shown]
 
 
 def quotation_row(quotation: Quotation) -> dict[str, Any]:

@@ -10,12 +10,33 @@ from urllib.request import url2pathname
 from engine.errors import UsageError
 
 LONGEST_TEXT = 4096
+LARGEST_NUMBER = 2**63 - 1
+NO_WORDS = (
+    "This has a character that is only half of one, or a number that is larger than"
+    f" {LARGEST_NUMBER:,}: nothing here has one."
+)
 NO_PATH = (
     "This is no name and no path: it has characters that none has, or is longer than"
     f" {LONGEST_TEXT:,} characters."
 )
 _HALVES = re.compile("[\ud800-\udfff]")
 """Of pairs: nobody types a name with one."""
+
+
+def is_sound(given: Any) -> bool:
+    """Whether all of what came as JSON can be a text or a number of the tables, however deep."""
+    left = [given]
+    while left:
+        match left.pop():
+            case dict() as pairs:
+                left += [*pairs.keys(), *pairs.values()]
+            case list() as values:
+                left += values
+            case str() as text if _HALVES.search(text):
+                return False
+            case int() as number if abs(number) > LARGEST_NUMBER:
+                return False
+    return True
 
 
 def text_of(given: dict[str, Any], name: str) -> str:

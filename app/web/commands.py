@@ -24,7 +24,8 @@ UNEXPECTED = "Something unexpected happened in the running app; its log has the 
 
 
 class LineConsole:
-    """What the command says, as lines that travel: `{"out": ...}`, `{"note": ...}`."""
+    """What the command says, as lines that travel: `{"out": ...}`, `{"note": ...}`,
+    `{"progress": ...}`."""
 
     def __init__(self) -> None:
         self.lines: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
@@ -34,6 +35,9 @@ class LineConsole:
 
     def note(self, text: str) -> None:
         self.lines.put_nowait({"note": text})
+
+    def progress(self, text: str) -> None:
+        self.lines.put_nowait({"progress": text})
 
 
 def router(services: Services, token: str) -> APIRouter:

@@ -12,6 +12,7 @@ from fastapi.responses import JSONResponse, PlainTextResponse
 from starlette.requests import ClientDisconnect
 
 from app.visible import visible
+from app.web.asked import NO_WORDS, is_sound
 from engine.errors import InglenookError
 
 Action = Callable[[dict[str, Any]], Awaitable[Any]]
@@ -57,6 +58,8 @@ def add_doors(router: APIRouter, desk: Desk) -> None:
             return PlainTextResponse("This is no JSON.", 400)
         if not isinstance(given, dict):
             return PlainTextResponse("This is no JSON object.", 400)
+        if not is_sound(given):
+            return PlainTextResponse(NO_WORDS, 400)
         return await answered(actions[action](given))
 
 

@@ -17,10 +17,21 @@ from fastapi.responses import JSONResponse
 from app.documents.citation import Span
 from app.documents.collections import collections
 from app.documents.document import FileState, Unreadable
+from app.documents.embedding.choice import NAMES, NONE, EmbedderChoice
 from app.documents.library import Library
-from app.documents.overview import Wanted, backlog, cost_of, counts_by_root, overview
+from app.documents.ocr import is_installed
+from app.documents.overview import (
+    Wanted,
+    backlog,
+    cost_of,
+    cost_of_unread,
+    counts_by_root,
+    overview,
+    unread_by_root,
+)
 from app.documents.page_view import PageView, Stretch, document_of, place_of, stretch_of
 from app.documents.quotation import Quotation
+from app.documents.roots import check_place, root_alone
 from app.documents.rows import path_from, roots, stored
 from app.ui import documents as words
 from app.ui.room import Services
@@ -70,8 +81,10 @@ class DocumentDesk:
             "go_on": self.go_on,
             "remove": self.remove,
             "again": self.again,
+            "pictures": self.pictures,
             "collect": self.collect,
             "take_out": self.take_out,
+            "embedder": self.embedder,
         }
 
     @property
@@ -81,13 +94,19 @@ class DocumentDesk:
 
     async def here(self) -> dict[str, Any]:
         library, received = self._library, str(self._services.received.folder)
-        there, counts, named = await library.ask(
-            lambda tables: (roots(tables), counts_by_root(tables), collections(tables))
+        there, counts, unread, named = await library.ask(
+            lambda tables: (
+                roots(tables),
+                counts_by_root(tables),
+                unread_by_root(tables),
+                collections(tables),
+            )
         )
         return {
-            "places": words.place_rows(there, counts, named, received),
+            "places": words.place_rows(there, counts, unread, named, received),
             "collections": words.collection_rows(named, received),
             "progress": await self.progress(),
+            "meaning": words.meaning_row(await library.embeddings.status()),
         }
 
     async def progress(self) -> dict[str, Any]:
@@ -182,12 +201,7 @@ class DocumentDesk:
 
     async def add(self, given: dict[str, Any]) -> dict[str, Any]:
         """A path on this machine; what lies there stays there."""
-        typed = path_typed(given, "path")
-        if not typed.is_absolute():
-            raise UsageError(
-                f"{visible(str(typed))} is not a whole path: give it from the root of the disk on."
-            )
-        await self._library.add(Path(os.path.normpath(typed)))
+        await self._library.add(_whole_path(given))
         return await self.here()
 
     async def announce(self, given: dict[str, Any]) -> dict[str, Any]:
@@ -219,10 +233,14 @@ class DocumentDesk:
         return await self.progress()
 
     async def remove(self, given: dict[str, Any]) -> dict[str, Any]:
-        """Asks first: without `is_sure` it only says what would be done."""
+        """Asks first: without `is_sure` it only says what would be done, or why it cannot be."""
         path, received, library = _path(given), self._services.received, self._library
         is_ours = received.has(path)
         if given.get("is_sure") is not True:
+            if is_ours:
+                await library.ask(lambda tables: check_place(tables, str(path)))
+            else:
+                root_alone(await library.ask(roots), str(path))
             found = await library.ask(lambda tables: overview(tables, Wanted(place=str(path)), 0))
             question = words.removal_in_words(str(path), found.num_found, is_ours=is_ours)
             return {"question": question}
@@ -239,9 +257,34 @@ class DocumentDesk:
         """Says first what it costs: without `is_sure` nothing is done."""
         path = _path(given)
         if given.get("is_sure") is not True:
-            cost = await self._library.ask(lambda tables: cost_of(tables, str(path)))
+            has_ocr = is_installed()
+            await self._library.ask(lambda tables: check_place(tables, str(path)))
+            cost = await self._library.ask(
+                lambda tables: cost_of(tables, str(path), has_ocr=has_ocr)
+            )
             return {"question": words.cost_in_words(cost, str(path))}
         await self._library.read_again(path)
+        return await self.here()
+
+    async def embedder(self, given: dict[str, Any]) -> dict[str, Any]:
+        """Says first what it costs: without `is_sure` nothing is done."""
+        model = text_of(given, "path")
+        choice = EmbedderChoice(model if model in NAMES else str(_whole_path(given)))
+        embeddings, services = self._library.embeddings, self._services
+        if given.get("is_sure") is not True:
+            trial = None if choice.model == NONE else await embeddings.try_out(choice)
+            return {"question": words.embedder_in_words(trial)}
+        services.save_settings(services.settings.with_embedder(choice))
+        embeddings.wake()
+        return await self.here()
+
+    async def pictures(self, given: dict[str, Any]) -> dict[str, Any]:
+        """Has OCR read the pages without text. Says first what it costs, as `again`."""
+        path = _path(given)
+        if given.get("is_sure") is not True:
+            cost = await self._library.ask(lambda tables: cost_of_unread(tables, str(path)))
+            return {"question": words.ocr_in_words(cost, str(path))}
+        await self._library.read_pictures(path)
         return await self.here()
 
     async def collect(self, given: dict[str, Any]) -> dict[str, Any]:
@@ -266,6 +309,16 @@ def _text(given: dict[str, Any], name: str) -> str:
     if not isinstance(value, str) or not value.strip():
         raise UsageError("There is nothing to do it with: give a name, a text or a path.")
     return value
+
+
+def _whole_path(given: dict[str, Any]) -> Path:
+    """As a person types it."""
+    typed = path_typed(given, "path")
+    if not typed.is_absolute():
+        raise UsageError(
+            f"{visible(str(typed))} is not a whole path: give it from the root of the disk on."
+        )
+    return Path(os.path.normpath(typed))
 
 
 def _path(given: dict[str, Any]) -> Path:

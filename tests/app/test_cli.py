@@ -7,8 +7,10 @@ import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
+from sqlite_utils import Database as Tables
 
 from app import cli
 from app.cli import main
@@ -16,13 +18,14 @@ from app.commands.arguments import make_parser
 from app.commands.docs import BROKEN_OFF
 from app.commands.given import options_of
 from app.commands.options import Options
+from app.documents.holding import LIBRARY
 from app.history.conversations import Conversations
 from app.history.database import Database
 from app.owner import HomeLock
 from app.paths import Paths
 from app.run import Run
 from app.version import VERSION
-from engine.errors import HomeError, UsageError
+from engine.errors import DiskFull, HomeError, UsageError
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -44,6 +47,8 @@ def parse(*arguments: str) -> Options:
         (("status", ""), "path of a file or a folder is empty"),
         (("add", "a.txt", "--collection", ""), "name of the collection is empty"),
         (("search", "words", "--collection", " "), "name of the collection is empty"),
+        (("search", " "), "nothing to look for"),
+        (("ask", ""), "nothing to answer"),
     ],
 )
 def test_nothing_at_all_is_no_place_and_no_collection(
@@ -101,6 +106,19 @@ def test_files_travel_with_their_whole_paths(
     assert (options.collection, options.password) == ("work", "")
     assert parse("docs", "status").files == ()
     assert Options.from_json({"command": "docs", "files": ["/a"]}).files == ("/a",)
+
+
+def test_an_embedding_model_is_named_or_a_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert parse("docs", "embedder").text == ""
+    assert parse("docs", "embedder", "multilingual").text == "multilingual"
+    options = parse("docs", "embedder", "e5.gguf", "--languages", "de,EN", "--query-prefix", "q: ")
+    assert options.text == str(tmp_path / "e5.gguf")
+    assert (options.languages, options.query_prefix) == (("de", "en"), "q: ")
+    assert options.passage_prefix is None
+    assert Options.from_json({"command": "docs", "languages": ["de"]}).languages == ("de",)
 
 
 def test_a_password_is_read_and_never_an_argument(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -365,6 +383,43 @@ def test_a_home_that_is_held_and_does_not_answer_is_one_sentence(
         lock.try_acquire()
         assert main(["chats", "list"]) == 1
     assert "does not answer" in capsys.readouterr().err
+
+
+def test_files_are_listed_and_searched_while_another_command_reads_some(
+    paths: Paths, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(cli, "COMMAND_PATIENCE_S", 0)
+    note = paths.data.parent / "note.txt"
+    note.write_text("The river Inn rises in Switzerland.")
+    assert main(["docs", "add", str(note)]) == 0
+    with HomeLock(paths) as lock, Database(paths.documents, LIBRARY) as library:
+        lock.try_acquire()
+
+        def meanwhile(tables: Tables) -> None:
+            tables.execute("update file set message = 'read now'")
+            for arguments in (["status"], ["list"], ["search", "Inn"]):
+                assert main(["docs", *arguments]) == 0
+            assert main(["docs", "remove", str(note)]) == 1
+
+        library.run_sync(meanwhile)
+    said = capsys.readouterr()
+    assert "1 file: 1 indexed." in said.out and "rises in Switzerland" in said.out
+    assert "read now" not in said.out and "does not answer" in said.err
+
+
+def test_on_a_full_disk_files_are_only_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[bool] = []
+
+    async def run_here(*_: Any, only_reads: bool = False) -> int:
+        asked.append(only_reads)
+        if not only_reads:
+            raise DiskFull("There is no room left.")
+        return 0
+
+    monkeypatch.setattr(cli, "run_here", run_here)
+    assert main(["docs", "search", "Inn"]) == 0
+    assert main(["docs", "remove", "a.txt"]) == 1
+    assert asked == [False, True, False]
 
 
 def test_without_a_command_the_app_runs(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -28,6 +28,10 @@ CHOSEN = Settings(
     reproducible=True,
     show_likelihoods=True,
     automatic_titles=False,
+    embedder="/models/e5.gguf",
+    embedder_query_prefix="query: ",
+    embedder_passage_prefix="",
+    embedder_languages=("de", "en"),
 )
 
 

@@ -6,8 +6,10 @@ from pathlib import Path, PurePosixPath
 import bundle
 import pytest
 
+from app.documents.embedding import minilm, model_files
 from app.updates.updates import published_at
 from app.version import VERSION
+from tests.tiny_bert import write_tiny_package
 
 
 def places(files: list[bundle.DataFile]) -> set[str]:
@@ -106,3 +108,16 @@ def test_the_metadata_of_the_app_says_where_versions_are_published(
     monkeypatch.syspath_prepend(str(tmp_path))
     assert version("inglenook") == VERSION
     assert published_at() == "https://releases.example/inglenook"
+
+
+def test_the_embedding_model_comes_along_as_it_is_computed_with(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = write_tiny_package(tmp_path / "package")
+    monkeypatch.setattr(minilm, "package_folder", lambda: package)
+    ((file, folder),) = bundle.embedding_model(tmp_path / "made")
+    assert Path(file).read_bytes().startswith(b"GGUF")
+    # There the frozen program looks for it.
+    assert bundle.ROOT / folder / Path(file).name == model_files.BROUGHT
+    monkeypatch.setattr(minilm, "package_folder", lambda: None)
+    assert bundle.embedding_model(tmp_path / "none") == []

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from app.documents.document import Facts, FileState, Page, PageFlag, Unreadable
-from app.documents.kinds import NAMES, Kind
+from app.documents.kinds import DRAWN, NAMES, Kind
 from app.documents.parsers import (
     csv_table,
     docx,
@@ -19,6 +19,7 @@ from app.documents.parsers import (
     notebook,
     opendocument,
     pdf,
+    picture,
     pptx,
     rtf,
     text,
@@ -44,6 +45,7 @@ PARSERS: Mapping[Kind, Parser] = {
     Kind.NOTEBOOK: notebook.read,
     Kind.CODE: text.read,
     Kind.TEXT: text.read,
+    Kind.PICTURE: picture.read,
 }
 # What libraries raise when a file does not hold what it promises.
 BROKEN = (
@@ -81,29 +83,27 @@ def parse(data: bytes, name: str, password: str = "", depth: int = 0) -> Iterato
             if isinstance(part, Facts):
                 facts = part
                 if not number:
-                    yield facts
+                    yield replace(facts, notice=notice)
                 continue
             number += 1
             has_text = has_text or bool(part.text)
             pictures += PageFlag.PICTURE_ONLY in part.flags
             yield replace(part, number=number)
     except BROKEN as error:
+        read = f"could be read up to page {number:,}" if number else "could not be read at all"
         raise Unreadable(
             FileState.DAMAGED,
-            f"{name} is damaged: this {NAMES[kind]} could be read up to page {number}. Open it"
-            " with the program that made it and save it anew.",
+            f"{name} is damaged: this {NAMES[kind]} {read}. Open it with the program that made it"
+            " and save it anew.",
         ) from error
-    if not has_text:
-        raise Unreadable(FileState.NO_TEXT, _no_text(name, number, pictures))
+    # Of what lies in another file the pages cannot be drawn, so OCR has nothing to read.
+    if not has_text and not (pictures and kind in DRAWN and depth == 0):
+        raise Unreadable(FileState.NO_TEXT, _no_text(name, number))
     notices = " ".join(sentence for sentence in (notice, facts.notice) if sentence)
     yield replace(facts, num_pages=number, notice=notices)
 
 
-def _no_text(name: str, num_pages: int, num_pictures: int) -> str:
-    if num_pictures:
-        pages = "page is a picture" if num_pages == 1 else "pages are pictures"
-        return (
-            f"{name} has no text: {num_pictures} of {num_pages} {pages} without text, and reading"
-            " text from pictures is not part of this version."
-        )
-    return f"{name} has no text" + (f" on any of its {num_pages} pages." if num_pages else ".")
+def _no_text(name: str, num_pages: int) -> str:
+    if num_pages < 2:
+        return f"{name} has no text."
+    return f"{name} has no text on any of its {num_pages:,} pages."

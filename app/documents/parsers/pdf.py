@@ -81,7 +81,7 @@ def _why_not(source: Source, code: int | None) -> Unreadable:
         if source.password:
             sentence = f"{name} is protected by a password, and the one given does not open it."
         else:
-            sentence = f"{name} is protected by a password: type it to have the file read."
+            sentence = f"{name} is protected by a password: type it to have the file opened."
         return Unreadable(FileState.NEEDS_PASSWORD, sentence)
     if code == pdfium.FPDF_ERR_SECURITY:
         return Unreadable(

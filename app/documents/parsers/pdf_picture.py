@@ -1,5 +1,5 @@
-"""A page of a PDF as a picture, and the places of some of its words on it. For the reading process
-alone."""
+"""A page of a PDF or of a picture file as a picture, and the places of some of a PDF's words on it.
+For the reading process alone."""
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
@@ -17,6 +17,7 @@ from app.documents.page_picture import (
     PictureWish,
     letters_of,
 )
+from app.documents.parsers import picture
 from app.documents.parsers.pdf import opened
 from app.documents.parsers.pdf_hidden import hidden_places
 from app.documents.parsers.source import Source
@@ -32,6 +33,8 @@ MARGIN = 0.003
 def draw(data: bytes, name: str, password: str, wish: PictureWish) -> PagePicture:
     """Raises Unreadable."""
     kind, encoding, _ = sniff(data, name)
+    if kind is Kind.PICTURE:
+        return picture.drawn(data, name, wish.number)
     if kind is not Kind.PDF:
         raise Unreadable(
             FileState.UNSUPPORTED,

@@ -5,10 +5,13 @@
   const { find, made, button, asJson, answerOf, asker, sheetOf } = inglenook;
   const ROOM = "/_app/documents";
   const LOOK_MS = 1000;
+  // All places are counted anew for it, so not at each look.
+  const LOOKS_A_COUNT = 3;
 
   const panels = [];
-  let state = { places: [], collections: [], received: "", progress: { is_reading: false } };
+  let state = { places: [], collections: [], received: "", progress: { is_reading: false }, meaning: null };
   let looking = 0;
+  let numLooks = 0;
   // What was said when the progress could not be asked for.
   let lost = "";
 
@@ -40,7 +43,7 @@
   };
   const look = (page, opener) => dispatchEvent(new CustomEvent("inglenook:passage", { detail: { ...page, opener } }));
 
-  // ---- what is being read: asked for while there is something, and else not at all
+  // ---- what is being read: asked for while there is something, paused or not, else not at all
   const showProgress = (progress) => {
     const was = state.progress.is_reading;
     state = { ...state, progress };
@@ -58,7 +61,15 @@
     const pressed = part.querySelector("button");
     pressed.textContent = progress.is_paused ? "Go on" : "Pause";
     pressed.ariaLabel = progress.is_paused ? "Go on reading" : "Pause reading";
-    if (!progress.is_paused) looking = setTimeout(follow, LOOK_MS);
+    looking = setTimeout(follow, LOOK_MS);
+  };
+  // The figures alone: what somebody types into a list is not drawn away under their hands.
+  const count = async () => {
+    const next = await ask("");
+    if (!next) return;
+    const { progress, ...rest } = next;
+    state = { ...state, ...rest };
+    panels.find(({ name }) => name === current()).count?.();
   };
   const follow = async () => {
     if (!sheet.isOpen()) return;
@@ -73,6 +84,8 @@
     }
     if (lost && note.textContent === lost) say("");
     lost = "";
+    numLooks += 1;
+    if (progress.is_reading && numLooks % LOOKS_A_COUNT === 0) await count();
     showProgress(progress);
   };
   const progressPart = () => {

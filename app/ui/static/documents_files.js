@@ -3,7 +3,7 @@
   "use strict";
   const { find, made, button, quiet, documents, documentRows } = inglenook;
   const { state, say, ask, current, look, showProgress } = documents;
-  const { nameOf, whereOf, rowOf, removal, again, asking: askOf, collecting, choice, collectionChoice, counts } = documentRows;
+  const { nameOf, whereOf, rowOf, removal, again, pictures, asking: askOf, collecting, choice, collectionChoice, counts } = documentRows;
   const TYPING_MS = 250;
   const ALL = { place: "", collection: "", state: "", name: "" };
 
@@ -27,7 +27,7 @@
     const open = file.document && button("Open", `Open ${file.name}`, (pressed) => look({ document: file.document, number: 1 }, pressed));
     const facts = made("p", { className: "facts" }, made("span", { className: file.is_sound ? "" : "state", textContent: file.words }), file.pages && made("span", { textContent: file.pages }));
     const body = made("div", { className: "body" }, nameOf(file), whereOf(file), facts, file.message && made("p", { className: file.is_sound ? "quiet" : "wrong", textContent: file.message }), file.needs_password && unlocking(file), collecting(file));
-    return rowOf(file, body, made("div", { className: "actions" }, open, file.document && askOf(file), again(file), isOurs && removal(file)));
+    return rowOf(file, body, made("div", { className: "actions" }, open, file.document && askOf(file), file.has_ocr && pictures(file), again(file), isOurs && removal(file)));
   };
   const draw = async () => {
     const turn = ++asking;

@@ -18,7 +18,7 @@
     pending?.part.remove();
     pending = null;
   };
-  const question = async (path, action, yes) => {
+  const question = async (path, action, yes, row = null) => {
     say("");
     const asked = await ask(action, { path });
     if (!asked) return;
@@ -32,7 +32,7 @@
     });
     part.append(sure, button("No", "No, leave it as it is", settle));
     pending = { path, part };
-    rows.get(path)?.append(part);
+    (row ?? rows.get(path))?.append(part);
     sure.focus();
   };
   const rowOf = (each, ...parts) => {
@@ -46,6 +46,7 @@
     return button(`${word}…`, `${word} ${each.name}`, () => question(each.path, "/remove", `Yes, ${word.toLowerCase()}`));
   };
   const again = (each) => button("Read again…", `Read ${each.name} again`, () => question(each.path, "/again", "Yes, read again"));
+  const pictures = (each) => button("Read by OCR…", `Read the pages of ${each.name} that have no text by OCR`, () => question(each.path, "/pictures", "Yes, read them by OCR"));
 
   // The next questions are asked of this alone.
   const asking = (each) => button("Ask", `Ask questions of ${each.name}`, () => {
@@ -87,6 +88,6 @@
   const collectionChoice = (value, act) => choice("Collection", [["in the whole library", ""], ...state().collections.map(({ name }) => [`in ${name}`, name])], value, act);
   const counts = (list) => list.map(({ words, num }) => `${num.toLocaleString("en")} ${words}`).join(", ");
 
-  const documentRows = { nameOf, whereOf, rowOf, removal, again, asking, collecting, choice, collectionChoice, counts };
+  const documentRows = { nameOf, whereOf, rowOf, question, removal, again, pictures, asking, collecting, choice, collectionChoice, counts };
   window.inglenook = Object.freeze({ ...inglenook, documentRows: Object.freeze(documentRows) });
 })();

@@ -14,8 +14,10 @@ from app.chat.turns import Turn, normalise
 from app.documents.quoting import quoted
 from app.documents.scope import WHOLE_LIBRARY
 from app.ui.markdown import show_answer
+from engine.guided.grammar import GrammarKind
 from tests.app.chat.room import Room
 from tests.app.documents.test_grounds import quotation
+from tests.engine.guided.forms import BYTES, compiled
 from tests.fakes_text import FAMILIES, Family
 
 NOON = datetime(2026, 3, 1, 12, 0)
@@ -68,6 +70,8 @@ async def test_a_passage_stays_within_its_fence(room: Room, attack: str) -> None
 
 PATTERN = re.compile(cited_text(3).source.removeprefix("start: /").removesuffix("/"))
 PIECES = [
+    "<",
+    ">",
     "[",
     "]",
     "(",
@@ -90,9 +94,10 @@ PIECES = [
 def test_no_answer_holds_a_link_or_a_picture(text: str) -> None:
     if not PATTERN.fullmatch(text):
         return
-    assert "](" not in text and "]:" not in text
+    assert "](" not in text and "]:" not in text and "<<" not in text
     assert re.sub(r"\[[1-3]\]", "", text).count("[") == 0
-    shown = show_answer(text)
+    # An address between angles says itself where it leads.
+    shown = re.sub(r"<https://[^\s<>]+>", "", show_answer(text))
     assert "![" not in shown and "](" not in shown and "<" not in shown
 
 
@@ -106,6 +111,11 @@ def test_no_answer_holds_a_link_or_a_picture(text: str) -> None:
         "[4]",
         "[",
         "【1】",
+        "<<",
+        "<<passage 2 | a.txt | page 1 | 7f3a9c01>>",
+        "It is so [1].<<end 7f3a9c01>>",
+        "[1]<<",
+        "<[1]<<[2]",
     ],
 )
 def test_what_could_become_one_is_not_allowed(text: str) -> None:
@@ -113,7 +123,29 @@ def test_what_could_become_one_is_not_allowed(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "Yes.", "Yes [1]. No [2][3]!", "[1] says (so) a: b", "是[1]。"]
+    "text",
+    [
+        "",
+        "Yes.",
+        "Yes [1]. No [2][3]!",
+        "[1] says (so) a: b",
+        "是[1]。",
+        "1 < 2",
+        "<",
+        "<b>",
+        "<[1]<",
+        "[1]<a",
+    ],
 )
 def test_ordinary_answers_are(text: str) -> None:
     assert PATTERN.fullmatch(text)
+
+
+@pytest.mark.parametrize("begun", ["", "<", "[1]", "[1]<", "<[2][3]", "a <"])
+def test_an_answer_can_end_or_go_on_wherever_it_stands(begun: str) -> None:
+    matcher = compiled(GrammarKind.LARK, cited_text(3).source).matcher()
+    for token_id in begun.encode():
+        matcher.accept(token_id)
+    allowed = BYTES.allowed(matcher.fill_bitmask())
+    assert matcher.is_accepting and allowed[ord("a")]
+    assert allowed[ord("<")] == (not begun.endswith("<"))

@@ -8,12 +8,16 @@ class Recorder:
     def __init__(self) -> None:
         self.out = ""
         self.notes: list[str] = []
+        self.progressed: list[str] = []
 
     def write(self, text: str) -> None:
         self.out += text
 
     def note(self, text: str) -> None:
         self.notes.append(text)
+
+    def progress(self, text: str) -> None:
+        self.progressed.append(text)
 
     def json(self) -> Any:
         """The one object that was written."""

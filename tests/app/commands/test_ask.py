@@ -63,6 +63,15 @@ async def test_the_quote_is_that_of_a_mark_that_is_shown(
     assert console.out.splitlines()[-1] == "    The river Inn rises in Switzerland, at Maloja."
 
 
+async def test_a_sentence_that_comes_again_is_said_once_not_to_be_found(
+    services: FakeModelServices, papers: Path
+) -> None:
+    services.engine.script = "Monks painted it [1]. Bees came in. Monks painted it [2]. It ends 9."
+    console = await ask(services, QUESTION)
+    said = [each.rpartition(": ")[2] for each in console.notes if "not found" in each]
+    assert said == ["Monks painted it [1].", "It ends 9."]
+
+
 async def test_a_preset_brings_its_prompt_and_examples(
     services: FakeModelServices, papers: Path
 ) -> None:
@@ -103,6 +112,21 @@ async def test_json_has_what_other_programs_rely_on(
     assert said["usage"]["completion_tokens"] == len("It rises at Maloja [2].")
     assert said["timings"]["finish"] == "stop" and said["documents"] == 2
     assert said["passages"][0]["n"] == 1
+
+
+@pytest.mark.parametrize("text", [QUESTION, "Who is the king of France?"])
+async def test_wrong_use_is_refused_whether_or_not_something_is_found(
+    services: FakeModelServices, papers: Path, text: str
+) -> None:
+    with pytest.raises(UsageError, match="temperature"):
+        await ask(services, text, sampling={"temperature": 99})
+    with pytest.raises(UsageError, match="no preset"):
+        await ask(services, text, preset="nobody")
+    wrong = FakeModelServices(services.paths, services.engine, model="nope")
+    wrong.__dict__["documents"] = services.documents
+    with pytest.raises(UsageError, match="There is no model 'nope' here"):
+        await ask(wrong, text, model="nope")
+    assert services.engine.streams == []
 
 
 async def test_nothing_found_is_an_answer_and_needs_no_model(

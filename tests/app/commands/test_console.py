@@ -53,6 +53,15 @@ def test_a_closed_output_is_no_fault(monkeypatch: pytest.MonkeyPatch) -> None:
         Terminal().write("nobody listens")
 
 
+def test_progress_is_for_who_sits_at_a_terminal(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Terminal().progress("1 file to read")
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    Terminal().progress("2 files to read")
+    assert capsys.readouterr() == ("", "2 files to read\n")
+
+
 def test_a_note_goes_to_standard_error(capsys: pytest.CaptureFixture[str]) -> None:
     Terminal().note("By the way.")
     assert capsys.readouterr() == ("", "By the way.\n")

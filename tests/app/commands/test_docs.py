@@ -51,7 +51,7 @@ async def test_adding_reads_everything_and_says_what_became_of_it(
     console = await docs(services, "add", files=(str(folder),))
     assert console.out.splitlines() == [
         f"{folder / 'bad.txt'}  damaged: It is damaged: bring it again.",
-        f"{folder / 'deep/b.txt'}  indexed: 1 of 3 pages have no text.",
+        f"{folder / 'deep/b.txt'}  indexed: 1 of 3 pages has no text.",
         f"{folder / 'locked.txt'}  needs password: It needs its password.",
         "4 files: 1 damaged, 2 indexed, 1 needs password.",
     ]
@@ -67,7 +67,9 @@ async def test_the_status_has_every_file_and_counts_that_add_up(
         "path": str(folder / "deep/b.txt"),
         "status": "indexed",
         "pages": 3,
-        "message": "1 of 3 pages have no text.",
+        "pages_by_ocr": 0,
+        "pages_for_ocr": 0,
+        "message": "1 of 3 pages has no text.",
     }
     assert sum(said["counts"].values()) == len(said["files"]) == 4
     assert (said["counts"]["indexed"], said["counts"]["offline"]) == (2, 0)
@@ -162,8 +164,30 @@ async def test_progress_is_told_beside_the_result(
     await asyncio.sleep(0.2)
     reader.gate.set()
     console = await adding
-    assert re.fullmatch(r"\d files? to read, now (a|b|locked)\.txt", console.notes[0])
+    assert re.fullmatch(r"\d files? to read, now (a|b|locked)\.txt", console.progressed[0])
     assert len(console.json()["files"]) == 4
+
+
+async def test_what_is_left_out_of_a_folder_is_said(
+    services: FakeModelServices, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shut = folder / "shut"
+    shut.mkdir()
+    scandir = os.scandir
+
+    def refuse(path: str) -> Any:
+        if str(path) == str(shut):
+            raise PermissionError(13, "Permission denied")
+        return scandir(path)
+
+    monkeypatch.setattr("app.documents.scan.os.scandir", refuse)
+    (note,) = (await docs(services, "add", files=(str(folder),))).notes
+    assert note.startswith(f"{shut} could not be looked into: give your user the right")
+    await services.documents.close()
+    paths = services.paths
+    services.__dict__["documents"] = Library(paths.documents, FakeReader(), (shut, folder / "deep"))
+    (note,) = (await docs(services, "add", files=(str(folder),))).notes
+    assert note == f"Left out is what belongs to Inglenook itself: {folder / 'deep'}, {shut}."
 
 
 async def test_what_ends_the_reading_ends_the_command(
@@ -223,6 +247,26 @@ async def test_the_status_of_a_place_that_is_not_in_the_library_is_a_sentence(
             await docs(services, "status", files=(str(folder / place),))
     assert (await docs(services, "status", files=(str(folder / "empty"),))).out == "0 files.\n"
     assert (await docs(services, "status", files=(str(folder),))).out.endswith("1 indexed.\n")
+
+
+async def test_a_place_that_is_missing_is_offline_though_nobody_follows_it(
+    services: FakeModelServices, folder: Path
+) -> None:
+    await docs(services, "add", files=(str(folder),))
+    gone = folder.rename(folder.with_name("elsewhere"))
+    assert (await docs(services, "status", json=True)).json()["counts"]["offline"] == 4
+    assert (await docs(services, "list")).out == f"{folder}  4 files (not there now)\n"
+    (place,) = (await docs(services, "list", json=True)).json()["places"]
+    assert (place["is_there"], place["counts"]["offline"]) == (False, 4)
+    for missing in (folder, folder / "a.txt"):
+        with pytest.raises(UsageError, match="not there now: what was read of it is kept"):
+            await docs(services, "add", files=(str(missing),))
+    # As the place where a disk is not plugged in.
+    folder.mkdir()
+    assert (await docs(services, "status", json=True)).json()["counts"]["offline"] == 4
+    folder.rmdir()
+    gone.rename(folder)
+    assert (await docs(services, "status", json=True)).json()["counts"]["offline"] == 0
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no such names")

@@ -32,6 +32,7 @@ from tests.fakes_model import FakeEngine, FakeModelServices
 
 NAMES = [
     *("machine", "processor", "graphics", "rates", "folders", "home", "history"),
+    "documents",
     *("cache", "model", "disk", "memory", "answer"),
 ]
 

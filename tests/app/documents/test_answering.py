@@ -86,6 +86,26 @@ async def test_a_question_that_stands_alone_is_never_mixed_with_another(
     assert not nothing.is_found and nothing.searched == strange
 
 
+@pytest.mark.parametrize(
+    ("language", "strange"),
+    [
+        ("en", "Who is the king of France?"),
+        ("en", "who is the king of france?"),
+        ("de", "Wer ist der König von Frankreich?"),
+        ("es", "¿Quién es el rey de Francia?"),
+        ("ru", "Кто король Франции?"),
+        ("ar", "من ملك فرنسا؟"),
+        ("zh", "法国国王是谁？"),
+    ],
+)
+async def test_a_short_question_of_something_else_does_not_find_what_the_one_before_found(
+    answering: Answering, language: str, strange: str
+) -> None:
+    earlier = TALKS[language][1]
+    nothing = await answering.look(strange, WHOLE_LIBRARY, earlier)
+    assert not nothing.is_found and nothing.searched == strange
+
+
 async def test_what_is_not_enough_names_the_nearest(answering: Answering, folder: Path) -> None:
     nothing = await answering.look("Which lake has painters and candles?", WHOLE_LIBRARY)
     assert not nothing.is_found and nothing.num_documents == len(OTHERS) + len(TALKS)

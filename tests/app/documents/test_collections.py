@@ -29,6 +29,17 @@ async def found(library: Library, *names: str) -> list[str]:
     return sorted(Path(hit.paths[0]).name for hit in hits)
 
 
+async def test_a_name_that_cannot_be_shown_is_refused(filled: Library, folder: Path) -> None:
+    write(folder / "new.txt", "The river Elbe.")
+    for name in ("\u202ebackwards", "be\x07ll", "two\nlines"):
+        with pytest.raises(UsageError, match="characters that nobody sees"):
+            await filled.collect(name, folder / "home")
+        with pytest.raises(UsageError, match="characters that nobody sees"):
+            await filled.add(folder / "new.txt", collection=name)
+    assert list(await filled.ask(collections)) == ["job", "private", "school"]
+    assert len(await filled.ask(roots)) == 3
+
+
 async def test_a_question_is_asked_of_what_was_chosen(filled: Library) -> None:
     assert await found(filled) == ["a.txt", "b.txt", "c.txt"]
     assert await found(filled, "job") == ["a.txt"]

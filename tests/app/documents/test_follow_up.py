@@ -42,6 +42,26 @@ def test_a_whole_question_stands_alone(question: str) -> None:
     assert not leans(question)
 
 
+@pytest.mark.parametrize("question", ["Who is the king of France?", "Who was Napoleon?"])
+def test_a_short_one_with_a_name_of_its_own_stands_alone(question: str) -> None:
+    assert not leans(question)
+    assert leans("And in Vienna?") and not leans("And in Vienna?", is_known=False)
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "Which emperor wore golden crowns when he died?",
+        "Wie heißt der König von Frankreich?",
+        "whose castle burned",
+        "法国国王叫什么名字？",
+    ],
+)
+def test_one_of_words_that_the_library_has_not_stands_alone(question: str) -> None:
+    assert not leans(question, is_known=False)
+    assert leans("Who drew its plans?", is_known=False) and leans("And the height?", is_known=False)
+
+
 def test_what_is_looked_for_does_not_grow_for_ever() -> None:
     assert together("One?", "Two?") == "One?\nTwo?"
     assert len(together("x" * 10_000, "Two?")) == LONGEST_SEARCHED + 5

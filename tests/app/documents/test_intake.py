@@ -1,15 +1,18 @@
 """What happens around the reading of one file."""
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from pathlib import Path
 
 import pytest
+from sqlite_utils import Database as Tables
 
+from app.documents.contents import put_document
 from app.documents.document import Facts, Page
 from app.documents.library import Library
 from app.documents.overview import status_of
 from app.documents.sniff import MOST_FILE_BYTES
+from engine.errors import DiskFull
 from tests.app.documents.test_library import added, states, write
 from tests.fakes_documents import FakeReader
 
@@ -113,3 +116,26 @@ async def test_what_is_not_read_is_not_hashed_either(
 
 def _fail(path: str) -> str:
     raise AssertionError(f"{path} was opened")
+
+
+async def test_a_file_for_which_there_is_no_room_keeps_no_smaller_one_waiting(
+    library: Library, folder: Path, monkeypatch: pytest.MonkeyPatch, reader: FakeReader
+) -> None:
+    def put(tables: Tables, sha256: str, version: int, facts: Facts, pages: Sequence[Page]) -> int:
+        if len(pages[0].text) > 50:
+            raise DiskFull("There is no room left.")
+        return put_document(tables, sha256, version, facts, pages)
+
+    monkeypatch.setattr("app.documents.intake.put_document", put)
+    reader.gate.clear()
+    for name, text in (("a", "Long. " * 100), ("b", "Longer. " * 100), ("c", "Short.")):
+        await library.add(write(folder / f"{name}.txt", text))
+    reader.gate.set()
+    with pytest.raises(DiskFull):
+        await library.settled()
+    assert await states(library) == {"a.txt": "waiting", "b.txt": "waiting", "c.txt": "indexed"}
+    # The longer one was not even tried.
+    assert [Path(path).name for path in reader.read_paths] == ["a.txt", "c.txt"]
+    monkeypatch.undo()
+    await added(library, folder)
+    assert set((await states(library)).values()) == {"indexed"}

@@ -14,6 +14,7 @@ import pytest
 from sqlite_utils import Database as Tables
 
 from app.documents.document import FileState
+from app.documents.intake import READER_VERSION
 from app.documents.library import Library
 from app.documents.overview import backlog, status_of
 from app.documents.rows import Root, roots, wait_again
@@ -70,7 +71,7 @@ async def test_every_file_of_a_folder_ends_in_one_state(library: Library, folder
         "locked.txt": "needs password",
     }
     found = {Path(file.path).name: file for file in (await library.ask(status_of)).files}
-    assert (found["b.txt"].num_pages, found["b.txt"].message) == (3, "1 of 3 pages have no text.")
+    assert (found["b.txt"].num_pages, found["b.txt"].message) == (3, "1 of 3 pages has no text.")
     assert found["bad.txt"].message == "It is damaged: bring it again."
     assert sorted(await paths(library, "river")) == ["a.txt", "b.txt"]
 
@@ -497,7 +498,7 @@ async def test_what_an_older_version_has_read_is_read_again(
     await first.settled()
     await first.close()
     for module in ("intake", "library"):
-        monkeypatch.setattr(f"app.documents.{module}.READER_VERSION", 2)
+        monkeypatch.setattr(f"app.documents.{module}.READER_VERSION", READER_VERSION + 1)
     for expected in (4, 0):
         reader = FakeReader()
         again = Library(room / "documents.sqlite3", reader)

@@ -1,5 +1,6 @@
 """The library at a glance: counts that add up, a few of many files, what reading again costs."""
 
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -96,11 +97,24 @@ async def test_reading_waits_while_it_is_paused_and_goes_on_where_it_was(
     assert len(reader.read_paths) == 2
 
 
+async def test_the_pace_knows_how_long_a_small_file_takes(library: Library) -> None:
+    add = library._store.run
+    await add(lambda tables: note_pace(tables, num_pages=90, num_bytes=10**7, seconds=10))
+    before = await library.ask(pace)
+    assert before is not None and before.seconds_per_file == 0
+    for seconds in (0.01, 0.03):
+        each = partial(note_pace, num_pages=1, num_bytes=20, seconds=seconds)
+        await add(each)
+    found = await library.ask(pace)
+    assert found is not None and found.seconds_per_file == pytest.approx(0.02)
+    assert found.seconds(3_000, 60_000) == pytest.approx(60)
+
+
 async def test_the_pace_is_that_of_what_was_read_lately(library: Library) -> None:
     assert await library.ask(pace) is None
     add = library._store.run
     await add(lambda tables: note_pace(tables, num_pages=100, num_bytes=2000, seconds=10))
-    assert await library.ask(pace) == Pace(10.0, 200.0)
+    assert await library.ask(pace) == Pace(10.0, 200.0, 10.0)
     long = LONGEST_MS / 1000
     await add(lambda tables: note_pace(tables, num_pages=1, num_bytes=1, seconds=10 * long))
     slow = await library.ask(pace)

@@ -155,7 +155,8 @@ async def test_a_locked_file_is_drawn_with_its_password_only(
     data = pdf_of([["Secret plans"]], password="abc")
     wish = PictureWish(number=1, words="secret plans")
     for password in ("", "wrong"):
-        state, _ = await refusal(reader, tmp_path / "a.pdf", data, wish, password)
+        state, sentence = await refusal(reader, tmp_path / "a.pdf", data, wish, password)
+        assert "read" not in sentence and "open" in sentence
         assert state is FileState.NEEDS_PASSWORD
     assert (await drawn(reader, tmp_path / "a.pdf", data, wish, "abc")).boxes
 

@@ -59,6 +59,8 @@ def test_a_wrong_ending_is_said() -> None:
     assert sniff(pdf_of([["x"]]), "a.docx").notice == (
         "a.docx ends in .docx and is a PDF: it was read as that."
     )
+    assert sniff(b"{\\rtf1 x}", "a.pdf").notice.startswith("a.pdf ends in .pdf and is an RTF text:")
+    assert "is program text" in sniff(b"#!/bin/sh\nexit\n", "a.ipynb").notice
 
 
 @pytest.mark.parametrize(
@@ -67,7 +69,7 @@ def test_a_wrong_ending_is_said() -> None:
         (b"", "a.pdf", FileState.EMPTY, "0 bytes"),
         (OLE + LOCKED, "a.docx", FileState.NEEDS_PASSWORD, "password"),
         (OLE + OLD_WORD, "a.doc", FileState.UNSUPPORTED, "save it as docx"),
-        (b"\x89PNG\r\n\x1a\n" + bytes(99), "a.png", FileState.NO_TEXT, "1 of 1 pages is a picture"),
+        (bytes(4) + b"ftypheic" + bytes(99), "a.heic", FileState.UNSUPPORTED, "save it as JPEG"),
         (zipped({"a.txt": "x"}), "a.zip", FileState.UNSUPPORTED, "unpack it"),
         (b"\x7fELF" + bytes(99), "a", FileState.UNSUPPORTED, "a program"),
         (bytes(range(256)) * 4, "a", FileState.UNSUPPORTED, "not known here"),

@@ -17,6 +17,7 @@ def snippet(text: str, question: str) -> Snippet:
             beginning=term.beginning,
             weights={token: 1.0 for token in term.tokens},
             num_rows=1,
+            num_there=len(term.tokens),
         )
         for term in question_terms(question)
     ]

@@ -67,5 +67,7 @@ def test_a_word_is_there_in_its_forms(database: Database) -> None:
     assert has("Hochwasser", "Hochwasserschutz") == 1
     assert has("the insur", "insurance") == 1
     assert has("the hochwasser", "Hochwasserschutz") == 0
+    assert has("gizmos", "gizmo1") == has("b2bmarkt", "b2bmarktes") == has("gizmo1", "gizmo1") == 1
+    assert has("gizmo1", "gizmo2 gizmo10") == has("gizmo1b", "gizmo12") == 0
     assert 0.3 < has("городами", "города") < 1
     assert has("городами", "дороги") == 0

@@ -9,12 +9,14 @@ import pytest
 
 from app import cli
 from app.documents.citation import Citation, Span, Verdict
+from app.documents.embedding.minilm import convert
 from app.documents.grounds import Grounds
 from app.documents.scope import Scope
 from app.eval.asked import Asked, Gold, read_asked
-from app.eval.docs import Marks, Tally, first_of_each, totals_of
+from app.eval.docs import Marks, Places, Tally, first_of_each, totals_of
 from engine.errors import UsageError
 from tests.app.documents.test_grounds import quotation
+from tests.tiny_bert import write_tiny_package
 
 RIVERS = {
     "inn": "The river Inn rises in Switzerland near Maloja.",
@@ -69,6 +71,8 @@ def test_a_place_is_a_file_with_a_page_or_a_passage() -> None:
     assert Gold(path, 13, "").is_in(here) and not Gold(path, 14, "").is_in(here)
     assert not Gold("/other.pdf", 12, "").is_in(here)
     assert Gold(path, None, "The Inn rises in Switzerland, near Maloja").is_in(here)
+    narrow = replace(here, text="\u8fd9\u662f,\u6cb3\u6d41.")
+    assert Gold(path, None, "\u8fd9\u662f\uff0c\u6cb3\u6d41").is_in(narrow)
     assert not Gold(path, None, "The Rhine is long and flows to the north, it is said").is_in(here)
 
 
@@ -89,9 +93,33 @@ def test_each_subset_is_cut_alike() -> None:
     assert len(first_of_each(many, None)) == 10
 
 
+def placed(*hits: int) -> Places:
+    places = Places()
+    for hit in hits:
+        places.add([bool(hit)])
+    return places
+
+
+def test_a_place_behind_the_first_five_gains_a_little_and_is_no_hit() -> None:
+    places = Places()
+    places.add([False] * 5 + [True])
+    places.add([False, True])
+    places.add([])
+    assert places.hits == [0, 1, 0]
+    assert [round(each, 3) for each in places.gains] == [0.356, 0.631, 0]
+
+
+def test_with_an_embedder_each_way_of_searching_has_its_figures() -> None:
+    tally = Tally(places=placed(1, 1, 0, 1), by_words=placed(1, 0, 0, 1))
+    row = tally.as_row("a/en")
+    assert (row["hit_at_5"], row["words_hit_at_5"], row["gain"]) == (0.75, 0.5, 0.25)
+    assert row["gain_low"] <= 0.0 < row["gain_high"]
+    assert Tally(places=placed(1)).as_row("a/en")["gain"] is None
+
+
 def test_questions_without_an_answer_count_apart() -> None:
     tallies = {
-        "a/en": Tally(num_questions=4, num_answerable=4, num_hits=3, num_refused=1, gain=3.0),
+        "a/en": Tally(num_questions=4, num_refused=1, places=placed(1, 1, 0, 1)),
         "b/en": Tally(num_questions=2, num_refused=2),
     }
     totals = totals_of(tallies)
@@ -106,6 +134,28 @@ def test_the_last_line_is_one_object(data: Path, capsys: pytest.CaptureFixture[s
     assert (report["refused_unanswerable"], report["false_refusals"]) == (1.0, 0.0)
     rows = {row["subset"]: row for row in report["rows"]}
     assert rows["rivers/en"]["marks_right"] == 1.0 and not rows["rivers/en"]["foreign_cited"]
+
+
+def test_words_and_meaning_are_told_apart(
+    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With random weights, in the process that a real model has."""
+    model = tmp_path / "tiny.gguf"
+    convert(write_tiny_package(tmp_path / "tiny"), model)
+    command = ["eval", "docs", "--data", str(data), "--answers", "0", "--embedder", str(model)]
+    assert cli.main(command) == 0
+    report = json.loads(capsys.readouterr().out.splitlines()[-1])
+    row = next(row for row in report["rows"] if row["subset"] == "rivers/en")
+    assert row["words_hit_at_5"] == 1.0 and row["meaning_hit_at_5"] is not None
+    assert report["machine"] and row["gain_low"] <= row["gain"] <= row["gain_high"]
+
+
+def test_an_embedder_that_cannot_be_used_says_why(
+    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["eval", "docs", "--data", str(data), "--answers", "0", "--embedder", "none.gguf"]
+    assert cli.main(command) == 2
+    assert "no model file" in capsys.readouterr().err
 
 
 @pytest.mark.model

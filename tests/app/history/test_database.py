@@ -313,11 +313,49 @@ def foreign_folder() -> Iterator[Path]:
 
 
 def test_a_folder_that_may_not_be_written_is_reported_with_a_remedy(foreign_folder: Path) -> None:
-    with pytest.raises(HistoryError, match="right to write") as raised:
+    with pytest.raises(HistoryError, match="right to read and to write") as raised:
         Database(foreign_folder / "history.sqlite3")
     assert str(foreign_folder) in str(raised.value)
     with pytest.raises(HistoryError, match="right to write"):
         Database(foreign_folder / "other.sqlite3")
+
+
+@pytest.fixture
+def own_folder() -> Iterator[Path]:
+    """A folder of a user to whom modes mean something."""
+    if os.name == "nt":
+        pytest.skip("Windows has no such modes")
+    # Beside tmp_path: nobody else may enter that.
+    with tempfile.TemporaryDirectory() as name:
+        was_root = os.geteuid() == 0
+        if was_root:
+            os.chown(name, NOBODY, -1)
+            os.seteuid(NOBODY)
+        try:
+            yield Path(name)
+        finally:
+            if was_root:
+                os.seteuid(0)
+
+
+@pytest.mark.parametrize(("mode", "words"), [(0o400, "read but not written"), (0, "not be read")])
+def test_a_file_that_gets_its_mode_back_is_opened_again(
+    own_folder: Path, mode: int, words: str
+) -> None:
+    path = own_folder / "history.sqlite3"
+    with Database(path) as database:
+        database.run_sync(insert("kept"))
+    path.chmod(mode)
+    with pytest.raises(HistoryError, match=words):
+        Database(path)
+    assert [each.name for each in own_folder.iterdir()] == ["history.sqlite3"]
+    path.chmod(0o600)
+    # As an older version has left them.
+    for name in ("history.sqlite3-wal", "history.sqlite3-shm"):
+        (own_folder / name).touch(0o400)
+    with Database(path) as database:
+        assert database.run_sync(ids) == {"kept"}
+        database.run_sync(insert("after"))
 
 
 def test_a_history_that_becomes_read_only_is_reported_with_a_remedy(database: Database) -> None:
@@ -376,6 +414,24 @@ def test_a_disk_full_from_the_start_is_told(small_disk: Path) -> None:
     (small_disk / "ballast").write_bytes(b"x" * 500 * 1024)
     with pytest.raises(DiskFull):
         Database(small_disk / "history.sqlite3")
+
+
+def test_a_reader_reads_from_a_disk_that_is_full(small_disk: Path) -> None:
+    path = small_disk / "history with spaces.sqlite3"
+    with Database(path) as database:
+        database.run_sync(insert("kept"))
+    with pytest.raises(OSError), open(small_disk / "ballast", "wb", buffering=0) as ballast:
+        while ballast.write(bytes(4096)):
+            pass
+    with pytest.raises(DiskFull):
+        Database(path)
+    with Database(path, is_reader=True) as reader:
+        assert reader.run_sync(ids) == {"kept"}
+        with pytest.raises(HistoryError):
+            reader.run_sync(insert("refused"))
+    (small_disk / "ballast").unlink()
+    with Database(path) as database:
+        assert database.run_sync(ids) == {"kept"}
 
 
 WRITES_UNTIL_KILLED = """

@@ -34,6 +34,20 @@ def test_progress_says_what_is_read_and_how_long_it_takes() -> None:
     )
 
 
+def test_many_small_files_take_longer_than_their_bytes() -> None:
+    pace = Pace(pages_per_s=10, bytes_per_s=1_000_000, seconds_per_file=0.01)
+    shown = progress(AtWork("/a/b.txt"), Backlog(3_000, 90_000, pace), False)
+    assert shown["words"].endswith("about 30 s left")
+    assert progress(None, Backlog(1, 30_000_000, pace), False)["words"].endswith("30 s left")
+
+
+def test_what_was_read_and_is_stored_has_no_bar_that_is_full() -> None:
+    at_work = AtWork("/a/log.txt", num_read=900, num_pages=900, seconds=40)
+    shown = progress(at_work, Backlog(1, 9, None), False)
+    assert shown["words"] == ("1 file to read; now log.txt, all of 900 pages, which are stored now")
+    assert shown["share"] is None
+
+
 def test_what_reading_again_costs_is_said_before() -> None:
     words = cost_in_words(Cost(3, 120, 61.0), "/a/papers")
     assert words.startswith("Read 3 files with 120 pages of papers again? That takes about 61 s")

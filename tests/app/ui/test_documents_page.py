@@ -18,6 +18,7 @@ from app.documents.rows import roots
 from app.documents.scope import WHOLE_LIBRARY, Scope
 from tests.app.documents.pdf_file import pdf_of
 from tests.app.ui.conftest import Arrive
+from tests.fake_embedder import write_fake_model
 from tests.fakes_chat import FakeServices, Script
 from tests.visitor import Visitor, eventually
 
@@ -106,6 +107,31 @@ async def test_a_folder_is_added_and_every_file_says_what_became_of_it(
     assert (papers / "lease.pdf").exists()
 
 
+async def test_a_path_that_is_typed_while_another_is_looked_at_is_added_too(
+    services: FakeServices, arrive: Arrive, papers: Path
+) -> None:
+    tab = await opened(arrive)
+    page, comes = tab.page, asyncio.Event()
+
+    async def late(route: Route) -> None:
+        await comes.wait()
+        await route.continue_()
+
+    await page.route("**/_app/documents/add", late)
+    field = page.get_by_label("Path of a folder or a file")
+    for path in (papers / "lease.pdf", papers / "deep"):
+        await field.fill(str(path))
+        await field.press("Enter")
+    await expect(page.locator("#documents_coming")).to_contain_text("Looking at")
+    await field.fill("wrong")
+    await field.press("Enter")
+    comes.set()
+    await expect(page.locator("#documents_list .name")).to_have_text(["deep", "lease.pdf"])
+    await expect(page.locator("#documents_said")).to_contain_text("is not a whole path")
+    await expect(field).to_have_value("wrong")
+    await expect(page.locator("#documents_coming p")).to_have_count(0)
+
+
 async def test_words_are_found_and_boxed_on_the_picture_of_their_page(
     services: FakeServices, arrive: Arrive, papers: Path
 ) -> None:
@@ -165,6 +191,9 @@ async def test_progress_is_asked_for_again_after_a_failure(
     tab = await opened(arrive)
     page, progress = tab.page, tab.page.locator("#documents_progress")
     await expect(progress).to_contain_text("paused")
+    # It is asked for while it is paused, too: the app may be gone.
+    async with page.expect_response("**/_app/documents/progress"):
+        pass
     reading = {"is_reading": True, "is_paused": False, "words": "Reading", "share": None}
     await page.route("**/_app/documents/go_on", lambda route: route.fulfill(json=reading))
     await page.route("**/_app/documents/progress", lambda route: route.abort())
@@ -176,6 +205,44 @@ async def test_progress_is_asked_for_again_after_a_failure(
     await expect(progress).to_contain_text("paused")
     await expect(said).to_be_hidden()
     library.go_on()
+
+
+async def test_the_figures_of_a_place_are_counted_while_it_is_read(
+    services: FakeServices, arrive: Arrive, papers: Path
+) -> None:
+    library = services.documents
+    await library.add(papers)
+    library.pause()
+    tab = await opened(arrive)
+    place = tab.page.locator("#documents_list li")
+    await expect(place).to_contain_text("4 waiting")
+    select = place.locator("select")
+    await select.focus()
+    (papers / "deep" / NASTY).unlink()
+    await library.look(papers)
+    await expect(place).to_contain_text("3 waiting")
+    await expect(select).to_be_focused()
+    library.go_on()
+
+
+async def test_on_a_narrow_screen_turning_the_page_is_one_row_and_the_rest_the_next(
+    services: FakeServices, arrive: Arrive, papers: Path
+) -> None:
+    tab = await opened(arrive)
+    page = tab.page
+    await page.set_viewport_size({"width": 390, "height": 800})
+    await added(tab, papers)
+    await page.get_by_role("tab", name="Search").click()
+    await page.keyboard.type("lease")
+    await page.keyboard.press("Enter")
+    await page.get_by_role("button", name="Open lease.pdf, page 1").click()
+    await page.locator("#passage img").wait_for()
+    tops = []
+    for name in ("before", "after", "as", "copy"):
+        box = await page.locator(f"#passage_{name}").bounding_box()
+        assert box is not None
+        tops.append(round(box["y"]))
+    assert tops[0] == tops[1] < tops[2] == tops[3]
 
 
 async def test_a_page_that_is_on_its_way_cannot_be_turned_or_copied(
@@ -383,3 +450,23 @@ async def test_a_file_without_room_says_that_it_is_searched(
     )
     await expect(page.get_by_label("Read all of it")).to_be_disabled()
     assert tab.faults == []
+
+
+async def test_what_finds_by_meaning_is_chosen_on_the_sheet(
+    services: FakeServices, arrive: Arrive, papers: Path, tmp_path: Path
+) -> None:
+    model = write_fake_model(tmp_path / "tiny.json")
+    tab = await opened(arrive)
+    await added(tab, papers)
+    row = tab.page.locator("#documents_meaning")
+    await expect(row).to_contain_text("Words alone are searched")
+    await row.get_by_label("By what is searched").select_option(label="by a GGUF file\u2026")
+    await row.get_by_label("Path of an embedding model").fill(str(model))
+    await row.get_by_role("button", name="Try it").click()
+    await expect(row).to_contain_text("have to be made")
+    await row.get_by_role("button", name="Yes, choose it").click()
+    await expect(row.get_by_label("By what is searched")).to_have_value(str(model))
+    await row.get_by_label("By what is searched").select_option("none")
+    await row.get_by_role("button", name="Yes, choose it").click()
+    await expect(row).to_contain_text("Words alone are searched")
+    assert services.settings.embedder == "none"

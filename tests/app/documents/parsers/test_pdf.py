@@ -50,9 +50,18 @@ def test_scanned_pages_are_counted_and_not_taken_for_read() -> None:
     file = PdfFile()
     for _ in range(3):
         file.picture_page()
-    state, sentence = state_of(file.data())
-    assert state is FileState.NO_TEXT
-    assert "3 of 3 pages are pictures" in sentence
+    pages, _ = read(file.data(), "a.pdf")
+    assert [(page.text, page.flags) for page in pages] == [("", {PageFlag.PICTURE_ONLY})] * 3
+
+
+def test_a_pdf_of_empty_pages_has_no_text() -> None:
+    file = PdfFile()
+    for _ in range(3):
+        file.page(b"")
+    assert state_of(file.data()) == (
+        FileState.NO_TEXT,
+        "a.pdf has no text on any of its 3 pages.",
+    )
 
 
 def test_one_scanned_page_among_others_is_flagged() -> None:

@@ -1,0 +1,300 @@
+"""Vectors of the library's passages: made in the background, and a question's when it is asked.
+
+    woken -> which model was chosen -> its process -> passages without a vector, a few at a time
+                                                      `-> all done: the old model's vectors go
+
+Text search never waits for any of it. Nothing is lost by an end in the middle: what has a vector
+has it, and the rest follows.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.documents.embedding.choice import NONE, EmbedderChoice
+from app.documents.embedding.embedder import Embedder
+from app.documents.embedding.language import languages_of
+from app.documents.embedding.model_files import is_there, process_for
+from app.documents.embedding.process import EmbeddingProcess
+from app.documents.embedding.trial import Trial, check_meaning
+from app.documents.embedding.vectors import (
+    Progress,
+    Used,
+    Wanted,
+    forget_all,
+    has_passages,
+    look_at_languages,
+    next_without,
+    progress,
+    put_vectors,
+    take_on,
+    use_only,
+    used,
+)
+from app.documents.fusion import Meant
+from app.history.database import Database
+from engine.errors import EngineError, HomeError, ModelError, ModelUnsupported
+
+AT_ONCE = 16
+"""Passages in one transaction: what an end in the middle costs."""
+DOCUMENTS_AT_ONCE = 20
+QUIET_LOOK_S = 0.25
+
+Made = tuple[Wanted, NDArray[np.float32]]
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Embedding:
+    """How vectors are made. `folder` keeps models that are made of packages, `choose` tells what is
+    chosen now, and `is_busy` whether a model writes, for which passages wait. `command` starts the
+    process; empty: this program."""
+
+    folder: Path
+    choose: Callable[[], EmbedderChoice]
+    is_busy: Callable[[], bool] = lambda: False
+    command: tuple[str, ...] = ()
+
+
+NO_EMBEDDING = Embedding(Path(), lambda: EmbedderChoice(NONE))
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddingStatus:
+    """`chosen` is the model that was chosen, `searched` the one whose vectors are searched now;
+    None: there is none. `problem` says why there are no more vectors, or nothing."""
+
+    choice: EmbedderChoice
+    chosen: Embedder | None
+    searched: Embedder | None
+    progress: Progress
+    is_working: bool
+    problem: str
+
+
+class Embeddings:
+    """Owned by the event loop. `finder` reads what `store` writes."""
+
+    def __init__(self, store: Database, finder: Database, embedding: Embedding) -> None:
+        self._store = store
+        self._finder = finder
+        self._folder = embedding.folder
+        self._choose = embedding.choose
+        self._is_busy = embedding.is_busy
+        self._command = embedding.command
+        self._work: asyncio.Task[None] | None = None
+        self._is_woken = False
+        self._chosen: tuple[EmbedderChoice, EmbeddingProcess] | None = None
+        self._former: EmbeddingProcess | None = None
+        self._given_up: set[Wanted] = set()
+        self._after: dict[int, int] = {}
+        """Up to which passage each embedder has come."""
+        self._problem = ""
+        self.is_waiting = False
+        """For a model that writes."""
+        self._opening = asyncio.Lock()
+
+    def wake(self) -> None:
+        """Begin, if nothing is going on; look again at what was chosen."""
+        self._is_woken = True
+        if self._work is None or self._work.done():
+            self._work = asyncio.create_task(self._run())
+            self._work.add_done_callback(_note_end)
+
+    async def settled(self) -> None:
+        """Wait until nothing more can be done."""
+        if self._work is not None:
+            await asyncio.shield(self._work)
+
+    async def rested(self, timeout_s: float) -> None:
+        """As `settled`, for so many seconds at most."""
+        if self._work is not None:
+            await asyncio.wait([self._work], timeout=timeout_s)
+
+    async def close(self) -> None:
+        if self._work is not None and not self._work.done():
+            self._work.cancel()
+            await asyncio.wait([self._work])
+        await self._let_go()
+
+    async def meant(self, question: str) -> Meant | None:
+        """What a question means, for the vectors that are searched. None: words alone are."""
+        if self._choose().model == NONE:
+            return None
+        searched = await self._finder.run(used)
+        languages = languages_of(question)
+        if searched is None or not searched.embedder.knows(languages):
+            return None
+        try:
+            process = await self._process_of(searched)
+            if process is None:
+                return None
+            vector = await process.embed(question, is_query=True)
+        except (ModelError, EngineError, HomeError) as error:
+            logger.warning("a question was searched by its words alone: %s", error)
+            return None
+        return Meant(searched.embedder_id, vector, languages)
+
+    async def try_out(self, choice: EmbedderChoice) -> Trial:
+        """What it is, that it tells texts apart, and what choosing it costs; nothing is changed.
+        Raises ModelError, HomeError."""
+        process = await self._new_process(choice)
+        try:
+            embedder = await process.embedder()
+            seconds = await check_meaning(process)
+        except EngineError as error:
+            raise ModelUnsupported(str(error)) from error
+        finally:
+            await process.close()
+        await self._look_at_languages()
+        found = await self._finder.run(
+            lambda tables: progress(tables, embedder.key, embedder.languages)
+        )
+        return Trial(embedder, found.num_without, found.num_without * seconds)
+
+    async def status(self) -> EmbeddingStatus:
+        choice = self._choose()
+        searched = await self._finder.run(used)
+        chosen = None
+        if self._chosen is not None and self._chosen[0] == choice:
+            chosen = self._chosen[1].known
+        if chosen is None and searched is not None and choice.model != NONE:
+            chosen = searched.embedder
+        languages = chosen.languages if chosen is not None else choice.known_languages or ()
+        key = "" if chosen is None else chosen.key
+        found = await self._finder.run(lambda tables: progress(tables, key, languages))
+        return EmbeddingStatus(
+            choice,
+            chosen,
+            None if searched is None else searched.embedder,
+            found,
+            self._work is not None and not self._work.done(),
+            self._problem,
+        )
+
+    async def _run(self) -> None:
+        while self._is_woken:
+            self._is_woken = False
+            choice = self._choose()
+            self._problem = ""
+            if choice.model == NONE:
+                await self._store.run(forget_all)
+                await self._let_go()
+                continue
+            try:
+                await self._make_all(choice)
+            except (ModelError, HomeError) as error:
+                self._problem = str(error)
+                if is_there(choice.model):
+                    logger.warning("no vectors are made: %s", error)
+
+    async def _make_all(self, choice: EmbedderChoice) -> None:
+        """Raises ModelError, HomeError."""
+        if not await self._finder.run(has_passages):
+            # No process for nothing.
+            return
+        process = await self._chosen_process(choice)
+        embedder = await process.embedder()
+        embedder_id = await self._store.run(lambda tables: take_on(tables, embedder))
+        find = partial(next_without, embedder_id=embedder_id, languages=embedder.languages)
+        count = partial(progress, key=embedder.key, languages=embedder.languages)
+        after, num_made, is_whole = self._after.get(embedder_id, 0), 0, False
+        while self._choose() == choice:
+            await self._look_at_languages()
+            wanted = await self._finder.run(partial(find, after=after, limit=AT_ONCE))
+            if wanted:
+                made = await self._make(process, wanted)
+                put = partial(put_vectors, embedder_id=embedder_id, made=made)
+                await self._store.run(put)
+                num_made += len(made)
+                self._after[embedder_id] = after = wanted[-1].passage_id
+                continue
+            left = (await self._finder.run(count)).num_without
+            if left <= len(self._given_up) or is_whole and not num_made:
+                break
+            # Some have smaller numbers: what came may have that of one that went.
+            after, num_made, is_whole = 0, 0, True
+        else:
+            self._is_woken = True
+            return
+        await self._store.run(lambda tables: use_only(tables, embedder_id))
+        await self._let_former_go()
+
+    async def _look_at_languages(self) -> None:
+        """Of documents that are new."""
+        while await self._store.run(partial(look_at_languages, limit=DOCUMENTS_AT_ONCE)):
+            pass
+
+    async def _make(self, process: EmbeddingProcess, wanted: list[Wanted]) -> list[Made]:
+        """Raises ModelError."""
+        made = []
+        for each in wanted:
+            if each in self._given_up:
+                continue
+            while self._is_busy():
+                self.is_waiting = True
+                await asyncio.sleep(QUIET_LOOK_S)
+            self.is_waiting = False
+            try:
+                made.append((each, await process.embed(each.text, is_query=False)))
+            except EngineError as error:
+                logger.warning("a passage has no vector: %s", error)
+                self._given_up.add(each)
+        return made
+
+    async def _chosen_process(self, choice: EmbedderChoice) -> EmbeddingProcess:
+        async with self._opening:
+            if self._chosen is not None and self._chosen[0] == choice:
+                return self._chosen[1]
+            if self._chosen is not None:
+                former, self._chosen = self._chosen[1], None
+                await former.close()
+            process = await asyncio.to_thread(
+                lambda: process_for(choice, self._folder, self._command)
+            )
+            self._chosen = (choice, process)
+            return process
+
+    async def _new_process(self, choice: EmbedderChoice) -> EmbeddingProcess:
+        make = partial(process_for, choice, self._folder, self._command)
+        return await asyncio.to_thread(make)
+
+    async def _process_of(self, searched: Used) -> EmbeddingProcess | None:
+        """That which computes with the embedder that is searched: the chosen one, or the one
+        before. None: its file is another one by now. Raises ModelError."""
+        embedder = searched.embedder
+        if self._chosen is not None:
+            process = self._chosen[1]
+            if process.known is not None and process.known.key == embedder.key:
+                return process
+        path = Path(embedder.path)
+        if self._former is None or self._former.path != path:
+            await self._let_former_go()
+            self._former = EmbeddingProcess(
+                path, embedder.prefixes, embedder.languages, self._command
+            )
+        return self._former if (await self._former.embedder()).key == embedder.key else None
+
+    async def _let_former_go(self) -> None:
+        former, self._former = self._former, None
+        if former is not None:
+            await former.close()
+
+    async def _let_go(self) -> None:
+        chosen, self._chosen = self._chosen, None
+        if chosen is not None:
+            await chosen[1].close()
+        await self._let_former_go()
+
+
+def _note_end(work: asyncio.Task[None]) -> None:
+    if not work.cancelled() and (error := work.exception()) is not None:
+        # The next waking begins again.
+        logger.warning("no more vectors are made: %s", error)
