@@ -1,6 +1,7 @@
 """A home of its own for each test that wants one, and the starter model."""
 
 import os
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,6 +19,14 @@ MEMORY = "/dev/shm"
 def no_models_of_other_programs(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever the person who runs the tests has."""
     monkeypatch.setattr("app.models.local.find_elsewhere", lambda: [])
+
+
+@pytest.fixture(autouse=True)
+def usual_turns() -> Iterator[None]:
+    """An app that a test runs in this process changes them for good, and all that follows."""
+    before = sys.getswitchinterval()
+    yield
+    sys.setswitchinterval(before)
 
 
 @pytest.fixture
