@@ -4,7 +4,6 @@ By a process of its own, so that nobody waits for a file that is being taken in;
 was asked for a while.
 """
 
-import asyncio
 from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
@@ -13,6 +12,7 @@ from app.documents.document import FileState, Unreadable
 from app.documents.page_picture import PagePicture, PictureWish
 from app.documents.page_view import PageView, place_of
 from app.documents.reading import Limits, Reader
+from app.documents.rest import Rest
 
 REST_S = 60.0
 LIMITS = Limits(seconds=20, seconds_a_page=0)
@@ -33,8 +33,7 @@ class Pictures:
 
     def __init__(self, drawer: Drawer | None = None, rest_s: float = REST_S) -> None:
         self._drawer = drawer or Reader(limits=LIMITS)
-        self._rest_s = rest_s
-        self._resting: asyncio.Task[None] | None = None
+        self._rest = Rest(self._drawer.close, rest_s)
         self._num_drawing = 0
 
     async def of(self, view: PageView, password: str = "") -> PagePicture:
@@ -42,13 +41,13 @@ class Pictures:
         place = await place_of(view)
         self._num_drawing += 1
         try:
-            await self._wake()
+            await self._rest.wake()
             picture = await self._drawer.draw(Path(place.path), view.wish, password=password)
         finally:
             self._num_drawing -= 1
             # Another one's picture may still be drawn: the last one's end begins the rest.
             if not self._num_drawing:
-                self._begin_rest()
+                self._rest.begin()
         if picture.sha256 != view.sha256:
             raise Unreadable(
                 FileState.FAILED,
@@ -57,20 +56,5 @@ class Pictures:
         return replace(picture, boxes=view.boxes) if view.boxes else picture
 
     async def close(self) -> None:
-        await self._wake()
-        await self._drawer.close()
-
-    async def _wake(self) -> None:
-        resting, self._resting = self._resting, None
-        if resting is not None:
-            resting.cancel()
-            await asyncio.wait([resting])
-
-    def _begin_rest(self) -> None:
-        if self._resting is not None:
-            self._resting.cancel()
-        self._resting = asyncio.create_task(self._rest())
-
-    async def _rest(self) -> None:
-        await asyncio.sleep(self._rest_s)
+        await self._rest.wake()
         await self._drawer.close()

@@ -8,7 +8,6 @@ A page that ends that process, or takes too long, stays without text, and the ot
 new one.
 """
 
-import asyncio
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
@@ -21,6 +20,7 @@ from app.documents.document import Facts, FileState, Page, PageFlag, Unreadable
 from app.documents.kinds import DRAWN
 from app.documents.ocr import is_installed
 from app.documents.reading import Limits, Reader
+from app.documents.rest import Rest
 from app.launch.child import own_command
 
 MOST_FAILED = 3
@@ -50,8 +50,7 @@ class Scans:
         self._reader = reader
         self._looker = looker or Reader((*own_command(), OCR_COMMAND), LIMITS)
         self._has_ocr = has_ocr
-        self._rest_s = rest_s
-        self._resting: asyncio.Task[None] | None = None
+        self._rest = Rest(self._looker.close, rest_s)
 
     async def read(
         self, path: Path, *, password: str = "", root: Path | None = None
@@ -91,7 +90,7 @@ class Scans:
     ) -> AsyncGenerator[Page | Facts, None]:
         look = _Look(deque(page.number for page in held if page.is_unread))
         waiting = deque(held)
-        await self._wake()
+        await self._rest.wake()
         try:
             async with aclosing(self._looked(look, path, password, root)) as found:
                 async for read in found:
@@ -99,7 +98,7 @@ class Scans:
                         yield waiting.popleft()
                     yield _merged(waiting.popleft(), read)
         finally:
-            self._begin_rest()
+            self._rest.begin()
         for page in waiting:
             yield page
         sha256 = facts.sha256 if look.sha256 in ("", facts.sha256) else ""
@@ -132,21 +131,8 @@ class Scans:
         return facts.kind in DRAWN and any(page.is_unread for page in pages) and self._has_ocr()
 
     async def close(self) -> None:
-        await self._wake()
+        await self._rest.wake()
         await self._reader.close()
-        await self._looker.close()
-
-    async def _wake(self) -> None:
-        resting, self._resting = self._resting, None
-        if resting is not None:
-            resting.cancel()
-            await asyncio.wait([resting])
-
-    def _begin_rest(self) -> None:
-        self._resting = asyncio.create_task(self._rest())
-
-    async def _rest(self) -> None:
-        await asyncio.sleep(self._rest_s)
         await self._looker.close()
 
 
