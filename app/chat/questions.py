@@ -135,7 +135,7 @@ class Questions:
             system_prompt=conversation.system_prompt,
             clock=conversation.created_at,
             examples=conversation.examples,
-            grounds=grounds_of_whole(read, documents),
+            grounds=replace(grounds_of_whole(read, documents), is_summary=True),
             read=read,
             digest=digest,
         )

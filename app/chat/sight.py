@@ -178,6 +178,11 @@ class Sights:
                 "No model was asked for this answer, because too little was found in the documents:"
                 " choose another one."
             )
+        if answer.grounds is not None and answer.grounds.is_summary:
+            raise UsageError(
+                "This summary was made of many prompts, one for each section of its document:"
+                " choose another answer."
+            )
         model = self._model()
         if model is None:
             raise UsageError("The model is not loaded yet: ask again in a moment.")

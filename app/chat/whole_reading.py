@@ -136,8 +136,7 @@ async def reading_of(
 def grounds_of_whole(
     read: WholeText, scope: Scope, question: str = "", num_tokens: int = 0
 ) -> Grounds:
-    """What an answer stands on that has all of a document, which is this much of its prompt.
-    Without a question it is a summary of it."""
+    """What an answer stands on that has all of a document, which is this much of its prompt."""
     return Grounds(
         scope=scope,
         searched=question,

@@ -42,11 +42,8 @@ class Grounds:
     unfound: tuple[Span, ...] = ()
     whole: Whole | None = None
     numbers: tuple[int, ...] = ()
-
-    @property
-    def is_summary(self) -> bool:
-        """Of a whole document, which nobody asked a question about."""
-        return self.whole is not None and not self.searched
+    is_summary: bool = False
+    """It is of all of that document, and nobody asked a question."""
 
     @property
     def numbered(self) -> Iterator[tuple[int, Quotation]]:
@@ -111,7 +108,11 @@ class Grounds:
     def _whole_as_json(self) -> dict[str, Any]:
         if self.whole is None:
             return {}
-        return {"whole": self.whole.as_json(), "numbers": list(self.numbers)}
+        return {
+            "whole": self.whole.as_json(),
+            "numbers": list(self.numbers),
+            "is_summary": self.is_summary,
+        }
 
     @classmethod
     def from_json(cls, found: object) -> "Grounds":
@@ -145,6 +146,7 @@ class Grounds:
             unfound=tuple(map(span_from_json, record.list("unfound"))),
             whole=whole,
             numbers=numbers if whole else (),
+            is_summary=whole is not None and record.found.get("is_summary") is True,
         )
 
 

@@ -25,6 +25,7 @@ from app.documents.parsers import (
     text,
     xlsx,
 )
+from app.documents.parsers.broken import BY_LIBRARIES
 from app.documents.parsers.source import Parser, Source
 from app.documents.sniff import sniff
 
@@ -47,18 +48,9 @@ PARSERS: Mapping[Kind, Parser] = {
     Kind.TEXT: text.read,
     Kind.PICTURE: picture.read,
 }
-# What libraries raise when a file does not hold what it promises.
 BROKEN = (
-    ArithmeticError,
+    *BY_LIBRARIES,
     AssertionError,
-    AttributeError,
-    EOFError,
-    LookupError,
-    OSError,
-    RuntimeError,
-    SyntaxError,
-    TypeError,
-    ValueError,
     csv.Error,
     struct.error,
     zipfile.BadZipFile,

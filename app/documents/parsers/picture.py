@@ -10,6 +10,7 @@ from PIL import Image
 from app.documents.document import Facts, FileState, Page, PageFlag, Unreadable
 from app.documents.kinds import Kind
 from app.documents.page_picture import MOST_PIXELS, PagePicture
+from app.documents.parsers.broken import BY_LIBRARIES
 from app.documents.parsers.source import Source
 from app.documents.png import png_of
 from app.media.picture import flattened
@@ -20,17 +21,6 @@ MOST_DECODED = 100_000_000
 MOST_FRAMES = 2_000
 _ORIENTATION = 0x0112
 """How a camera was held, among what it writes beside a picture."""
-BROKEN = (
-    ArithmeticError,
-    AttributeError,
-    EOFError,
-    LookupError,
-    OSError,
-    RuntimeError,
-    SyntaxError,
-    TypeError,
-    ValueError,
-)
 
 
 def read(source: Source) -> Iterator[Page | Facts]:
@@ -53,7 +43,7 @@ def opened(data: bytes, name: str) -> Image.Image:
             return Image.open(io.BytesIO(data), formats=FORMATS)
     except Image.DecompressionBombError as error:
         raise _too_large(name) from error
-    except BROKEN as error:
+    except BY_LIBRARIES as error:
         raise _damaged(name) from error
 
 
@@ -71,7 +61,7 @@ def go_to(picture: Image.Image, number: int, name: str) -> None:
             picture.seek(number - 1)
     except Image.DecompressionBombError as error:
         raise _too_large(name) from error
-    except BROKEN as error:
+    except BY_LIBRARIES as error:
         raise _damaged(name) from error
     if picture.width * picture.height > MOST_DECODED:
         raise _too_large(name, picture.width, picture.height)
@@ -96,7 +86,7 @@ def pixels(picture: Image.Image, number: int, longest: int, name: str) -> Image.
         return flattened(page if turn is None else page.transpose(turn))
     except Image.DecompressionBombError as error:
         raise _too_large(name) from error
-    except BROKEN as error:
+    except BY_LIBRARIES as error:
         raise _damaged(name) from error
 
 

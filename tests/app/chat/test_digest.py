@@ -7,6 +7,8 @@ import pytest
 
 from app.chat.digest import Section, sections_of
 from app.chat.message import MessageState
+from app.chat.sight import Sights
+from app.documents.grounds import Grounds
 from app.documents.quotation import Quotation
 from app.documents.scope import Scope
 from engine.errors import UsageError
@@ -107,6 +109,10 @@ async def test_each_section_is_read_alone_and_all_of_it_is_the_answer(
     user, stored = await room.stored(conversation_id)
     assert user.content == "Sum up lease.txt, section by section." and stored == answer
     assert answer.grounds is not None and answer.grounds.is_summary
+    assert Grounds.from_json(answer.grounds.as_json()) == answer.grounds
+    sights = Sights(room.conversations, lambda: room.chat_model, lambda: room.settings)
+    with pytest.raises(UsageError, match="made of many prompts"):
+        await sights.saw(answer.message_id)
     assert [each.page for each in answer.grounds.quotations] == [1, 2, 3, 4]
 
 

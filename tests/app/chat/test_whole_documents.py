@@ -87,7 +87,7 @@ async def test_citations_name_pages_and_only_these_are_kept(room: Room, lease: P
     grounds = stored.grounds
     assert grounds is not None and grounds.whole is not None
     assert grounds.whole.paths == (str(lease),) and grounds.whole.num_pages == 3
-    assert grounds.numbers == grounds.cited == (2, 3)
+    assert grounds.numbers == grounds.cited == (2, 3) and not grounds.is_summary
     assert [each.page for each in grounds.quotations] == [2, 3]
     assert with_marks(stored.content, grounds) == (
         "The deposit is 1,700 euros [2]. Dogs are allowed, parrots are not allowed [3]."
