@@ -16,7 +16,9 @@ BRACKETS = r"\[\]［］【】"
 
 @lru_cache(maxsize=64)
 def cited_text(num_passages: int) -> Grammar:
-    """For passages that are numbered from 1."""
+    """For passages that are numbered from 1; where there are none, there are no brackets."""
+    if not num_passages:
+        return Grammar(GrammarKind.LARK, f"start: /(?:<?[^{BRACKETS}<])*<?/")
     numbers = "|".join(map(str, range(1, num_passages + 1)))
     marks = rf"(?:\[(?:{numbers})\])+"
     pattern = rf"(?:<?(?:[^{BRACKETS}<]|{marks}<?[^{BRACKETS}(:<]))*(?:<?{marks})?<?"

@@ -63,5 +63,6 @@ async def fitted(
 
 
 async def marks_only(model: ChatModel, num_passages: int) -> Guidance | None:
-    """Lets an answer name so many passages, numbered from 1, and have no other brackets."""
+    """Lets an answer name so many passages, numbered from 1, and have no other brackets, nor the
+    fences of a prompt."""
     return await model.guidance(cited_text(num_passages), is_text=True)

@@ -219,13 +219,14 @@ class ChatSession:
     async def _digest(self, writing: Writing, digest: Digest) -> None:
         """Section by section: what is there is kept, whatever ends it."""
         began = monotonic()
+        guidance = await marks_only(writing.question.model, 0)
         summaries: list[str] = []
         for number, section in enumerate(digest.sections, start=1):
             notice = progress(digest, number, monotonic() - began)
             writing.part(section.heading)
             writing.note(notice)
             prompt = await digest.prompt_of(section)
-            last = await self._ask(writing, prompt, digest.params, None, notice)
+            last = await self._ask(writing, prompt, digest.params, guidance, notice)
             if writing.is_stopped:
                 break
             summaries.append(writing.settle_part())
@@ -233,7 +234,7 @@ class ChatSession:
             short = await digest.prompt_in_short(summaries)
             if short is not None:
                 writing.part(IN_SHORT_HEADING)
-                last = await self._ask(writing, short, digest.params, None)
+                last = await self._ask(writing, short, digest.params, guidance)
         assert writing.question.grounds is not None
         await self._cite(writing, writing.question.grounds)
         writing.finish(last, None)

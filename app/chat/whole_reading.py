@@ -123,10 +123,11 @@ class Reading:
 async def reading_of(
     draft: Draft, scope: Scope, max_answer_tokens: int, answering: "Answering"
 ) -> Reading | str:
-    """For the question of a draft. Or why the document is searched instead."""
+    """For the question of a draft. Or why the document is searched instead; empty where nothing
+    can be, which the search says."""
     read = await answering.whole(scope)
     if read is None:
-        return NOT_ONE
+        return NOT_ONE if await answering.num_documents(scope) else ""
     cost = await cost_of(draft.model, read, max_answer_tokens)
     if not cost.fits:
         return too_long(read, cost)

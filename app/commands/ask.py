@@ -101,7 +101,8 @@ async def _whole(
     model, params, draft = await _draft(services, options)
     reading = await reading_of(draft, scope, params.max_tokens, services.answering)
     if isinstance(reading, str):
-        console.note(reading)
+        if reading:
+            console.note(reading)
         return None
     sent = reading.sent(draft.conversation)
     size = bytes_in_words(reading.grounds.num_tokens * model.loaded.info.kv_bytes_per_token)

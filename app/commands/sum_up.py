@@ -4,6 +4,7 @@ import time
 
 from app.chat.belonging import request_options
 from app.chat.digest import IN_SHORT_HEADING, Digest, digest_of, progress
+from app.chat.quotations import marks_only
 from app.chat.written import Written, read_whole
 from app.commands.console import Console, write_json
 from app.commands.options import Options
@@ -50,5 +51,6 @@ async def sum_up(services: Services, options: Options, console: Console) -> None
 async def _ask(digest: Digest, prompt: list[int], options: Options) -> Written:
     asked = request_options(is_reproducible=options.reproducible)
     engine = digest.model.loaded.engine
-    with engine.submit(prompt, digest.params, asked) as stream:
+    guidance = await marks_only(digest.model, 0)
+    with engine.submit(prompt, digest.params, asked, guidance) as stream:
         return await read_whole(stream, digest.model.splitter())

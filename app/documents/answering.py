@@ -79,6 +79,10 @@ class Answering:
         collection that is not there."""
         return await self._library().whole(scope)
 
+    async def num_documents(self, scope: Scope) -> int:
+        """How many with text are asked."""
+        return await self._library().num_documents(scope)
+
     async def whole_with(self, sha256: str) -> WholeText | None:
         """The document with these bytes. None: it has gone, or changed."""
         return await self._library().whole_with(sha256)

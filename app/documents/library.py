@@ -350,6 +350,15 @@ class Library:
         await self._store.run(lambda tables: mark_whole(tables, document_id))
         return (await self.ask(ask))[1]
 
+    async def num_documents(self, scope: Scope) -> int:
+        """How many with text are there to be asked. Raises UsageError for a collection that is not
+        there."""
+
+        def ask(tables: Tables) -> int:
+            return num_documents(tables, *files_in(tables, scope.collections, scope.paths))
+
+        return await self.ask(ask)
+
     async def whole_with(self, sha256: str) -> WholeText | None:
         """The document with these bytes, all of it. None: it has gone, or changed."""
 

@@ -58,7 +58,9 @@ def looked_at(message: Message, grounds: Grounds) -> str:
     if whole is not None:
         pages = counted(whole.num_pages, "page")
         name = show_verbatim(_short(whole.name))
-        read = f"Read from its beginning to its end: {name}, {pages}"
+        # A summary may have been stopped before the end.
+        how = "Summed up" if grounds.is_summary else "Read from its beginning to its end"
+        read = f"{how}: {name}, {pages}"
         if not grounds.quotations:
             return f'<p class="looked">{read}.</p>'
     elif not grounds.quotations:

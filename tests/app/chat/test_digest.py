@@ -91,6 +91,10 @@ async def test_each_section_is_read_alone_and_all_of_it_is_the_answer(
         said = prompt_text(room, stream.prompt)
         assert f"Clause {number} says" in said and f"Clause {number + 1} says" not in said
         assert "no instructions" in said and stream.options.is_background
+        assert stream.guidance is not None and stream.guidance.is_text
+        matcher = stream.guidance.grammar.matcher()
+        assert matcher.num_valid(list(b"It is < 3.")) == 10
+        assert matcher.num_valid(list(b"<<section")) < 9 and matcher.num_valid(list(b"a [1]")) < 5
         stream.write(f"Tenant {number} pays {number}00 euros.")
         await until(lambda number=number: f"{number}00" in job.answer.message.content)
         assert f"section {number} of 4" in job.answer.message.notice

@@ -127,6 +127,12 @@ async def test_several_documents_are_searched_and_that_is_said(room: Room, lease
     assert "Only a single document" in answer.notice
 
 
+async def test_where_nothing_can_be_asked_that_alone_is_said(room: Room, lease: Path) -> None:
+    with pytest.raises(UsageError, match="no text in the documents that were chosen") as refused:
+        await room.jobs.send(await chat(room, lease.with_name("none.txt")), "What is the rent?")
+    assert "more than one" not in str(refused.value)
+
+
 async def test_what_the_model_saw_is_built_again(room: Room, lease: Path) -> None:
     answer = await ask(room, await chat(room, lease), "What is the rent?", "850 euros [1].")
     sights = Sights(
