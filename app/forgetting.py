@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 
 from app.chat.chat_model import ChatModel
 from engine.errors import InglenookError
@@ -40,22 +40,32 @@ class Forgetting:
 
     def soon(self, conversation_id: str) -> None:
         """End what goes on for a deleted conversation, and let the engine forget its words."""
-        task = asyncio.ensure_future(self._forget(conversation_id))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._begin(self._leave_and_forget(conversation_id))
+
+    def source_soon(self, source: str) -> None:
+        """Let the engine forget a document, with all that was said about it."""
+        self._begin(self._forget(source))
 
     async def settled(self) -> None:
         if self._tasks:
             await asyncio.wait(self._tasks)
 
-    async def _forget(self, conversation_id: str) -> None:
+    def _begin(self, work: Coroutine[None, None, None]) -> None:
+        task = asyncio.ensure_future(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _leave_and_forget(self, conversation_id: str) -> None:
         await self._leave(conversation_id)
+        await self._forget(conversation_id)
+
+    async def _forget(self, owner: str) -> None:
         if not self._has_kv():
             return
         try:
             # Also one that is still loading, which has asked already who lives; and one that was
             # freed, since its KV lies on the disk.
             model = await self._model()
-            await model.loaded.engine.forget(conversation_id)
+            await model.loaded.engine.forget(owner)
         except InglenookError as error:
-            logger.info("there is no engine to forget a conversation: %s", error)
+            logger.info("there is no engine to forget: %s", error)

@@ -252,7 +252,7 @@ class Services:
             is_busy=self._is_writing,
             only_reads=self._only_reads,
         )
-        library.on_gone = lambda sha256: self._forgetting.soon(document_source(sha256))
+        library.on_gone = lambda sha256: self._forgetting.source_soon(document_source(sha256))
         return library
 
     @cached_property

@@ -36,6 +36,10 @@ class ChatModel:
     )
     """The one thread that uses the ledger; it finishes a prompt whose asker has gone."""
 
+    whole_sizes: dict[str, int] = field(default_factory=dict)
+    """Tokens of documents that were measured to be read whole, by their fences. Touched by the
+    event loop only."""
+
     @property
     def name(self) -> str:
         return self.loaded.info.name

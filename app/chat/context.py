@@ -7,7 +7,7 @@ What is left out stays left out, so that the KV of the new beginning serves for 
 is made when the prompt grows beyond `FULL` of the room for it, and takes it down to `ROOMY`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -97,6 +97,15 @@ class Pieces:
 def prompt_limit(max_request_tokens: int, max_answer_tokens: int) -> int:
     """The most tokens of a prompt that leave room for its answer."""
     return max_request_tokens - min(max_answer_tokens, int(max_request_tokens * ANSWER_SHARE))
+
+
+def larger_context(now: int, trained: int, holds: Callable[[int], bool]) -> int | None:
+    """The size of a context that `holds` what is wanted: twice what it is `now`, or that twice, and
+    so on, at most what the model was trained for. None: not even that."""
+    size = next((now * 2**power for power in range(1, 12) if holds(now * 2**power)), None)
+    if size is not None and size > trained:
+        size = trained if holds(trained) else None
+    return size
 
 
 def scaled(sizes: Sequence[int], total: int) -> list[int]:

@@ -18,6 +18,7 @@ from app.chat.context import (
     Piece,
     Pieces,
     Plan,
+    larger_context,
     prompt_limit,
 )
 from app.chat.draft import Draft
@@ -194,11 +195,11 @@ def _outlook(draft: Draft, pieces: Pieces, first_id: str, limit: int) -> Outlook
     whole = pieces.sent_from("").num_tokens
     # With the same share of it kept for an answer.
     needed = whole * loaded.engine.max_request_tokens / limit
-    sizes = (loaded.engine.max_request_tokens * 2**power for power in range(1, 12))
-    larger = next((size for size in sizes if size >= needed), None)
-    trained = loaded.info.trained_context
-    if larger is not None and larger > trained:
-        larger = trained if trained >= needed else None
+    larger = larger_context(
+        loaded.engine.max_request_tokens,
+        loaded.info.trained_context,
+        lambda size: size >= needed,
+    )
     return Outlook(
         num_tokens=now.num_tokens,
         limit=limit,

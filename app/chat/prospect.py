@@ -113,8 +113,7 @@ class Prospects:
         if documents is not None and documents.as_whole and self._answering is not None:
             reading = await reading_of(draft, documents, params.max_tokens, self._answering())
             if isinstance(reading, Reading):
-                draft = replace(draft, conversation=reading.sent(conversation))
-                belonging = await reading.belonging(model, draft.conversation)
+                draft, belonging = await reading.applied(draft)
         prompt = await draft.token_ids(held.first_id, held.summary)
         vocabulary = self._vocabulary_of(model)
         row = await self._row(model, belonging, prompt)

@@ -22,7 +22,6 @@ from app.documents.grounds import Grounds
 from app.media.attachment import Attachment
 from app.settings import Settings
 from engine.errors import UsageError
-from engine.request import RequestOptions
 from engine.sampling_params import with_changes
 
 if TYPE_CHECKING:
@@ -75,9 +74,8 @@ class Questions:
         belonging = belonging_of(conversation.conversation_id)
         grounds = None if held is None else held.unchecked()
         if isinstance(reading, Reading):
-            draft = replace(draft, conversation=reading.sent(conversation))
-            belonging = await reading.belonging(model, draft.conversation)
-            grounds = reading.grounds if held is None else grounds
+            draft, belonging = await reading.applied(draft)
+            grounds = reading.grounds
         elif held is None and conversation.documents is not None and self._answering is not None:
             grounds = await grounds_of(draft, shown, params.max_tokens, self._answering())
         if grounds is not None and not grounds.is_found:
@@ -126,12 +124,15 @@ class Questions:
             model, read, params, conversation.system_prompt, conversation.created_at
         )
         draft = Draft(model, conversation, path, None if is_again else wish_of(read))
-        belonging = belonging_of(conversation.conversation_id)
         return Question(
             model=model,
             made=Prompt(draft.turns(), [], Seen()),
             params=params,
-            options=RequestOptions(belonging=belonging, is_background=True),
+            options=request_options(
+                conversation.conversation_id,
+                is_reproducible=settings.reproducible,
+                is_background=True,
+            ),
             system_prompt=conversation.system_prompt,
             clock=conversation.created_at,
             examples=conversation.examples,

@@ -254,6 +254,8 @@ class ChatSession:
         beginning = begun.token_ids if begun else ()
         belonging = writing.question.options.belonging
         async with self._readers.alone(belonging, lambda: _waits(writing)) as note_read:
+            if writing.doing == WAITING:
+                writing.tell("")
             with self._submit(writing, prompt, params, guidance, beginning) as stream:
                 async for last in stream:
                     writing.add(last)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from app.chat.belonging import belonging_of, document_source
 from app.chat.chat_model import PROBES, ChatModel
-from app.chat.context import prompt_limit
+from app.chat.context import larger_context, prompt_limit
 from app.chat.draft import Draft
 from app.chat.message import Conversation, Role
 from app.chat.turns import Turn
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 ROOM_TO_ASK = 400
 """Tokens that a question, and what was said before it, must have beside a document."""
 LOOK_S = 0.05
+MOST_COUNTED = 100
 NOT_ONE = (
     "Only a single document can be read from its beginning to its end, and more than one was"
     " chosen, so they were searched."
@@ -61,17 +62,31 @@ class Cost:
 
 
 async def cost_of(model: ChatModel, read: WholeText, max_answer_tokens: int) -> Cost:
-    text = lead_of(read, has_marks=True)
-    num_tokens = len(await asyncio.to_thread(model.loaded.tokenizer.encode, text))
+    num_tokens = await _num_tokens(model, read)
     max_request = model.loaded.engine.max_request_tokens
     most = prompt_limit(max_request, max_answer_tokens) - ROOM_TO_ASK
-    sizes = (max_request * 2**power for power in range(1, 12))
     needed = num_tokens + ROOM_TO_ASK
-    larger = next((size for size in sizes if prompt_limit(size, max_answer_tokens) >= needed), None)
-    trained = model.loaded.info.trained_context
-    if larger is not None and larger > trained:
-        larger = trained if prompt_limit(trained, max_answer_tokens) >= needed else None
+    larger = larger_context(
+        max_request,
+        model.loaded.info.trained_context,
+        lambda size: prompt_limit(size, max_answer_tokens) >= needed,
+    )
     return Cost(num_tokens=num_tokens, most=most, larger=larger)
+
+
+async def _num_tokens(model: ChatModel, read: WholeText) -> int:
+    """Counted once: a long one takes long, and is asked for again with every pause in typing."""
+    known = model.whole_sizes.get(read.whole.fence)
+    if known is not None:
+        return known
+
+    def count() -> int:
+        return len(model.loaded.tokenizer.encode(lead_of(read, has_marks=True)))
+
+    if len(model.whole_sizes) >= MOST_COUNTED:
+        model.whole_sizes.clear()
+    size = model.whole_sizes[read.whole.fence] = await asyncio.to_thread(count)
+    return size
 
 
 def too_long(read: WholeText, cost: Cost) -> str:
@@ -103,12 +118,15 @@ class Reading:
         """The conversation as it is sent: its system prompt stands behind the document."""
         return with_whole(conversation, self.read)
 
-    async def belonging(self, model: ChatModel, sent: Conversation) -> Belonging:
-        """Of a request of a conversation that is sent so."""
+    async def applied(self, draft: Draft) -> tuple[Draft, Belonging]:
+        """The draft as it is sent, and what its request belongs to."""
+        sent = self.sent(draft.conversation)
+        return replace(draft, conversation=sent), await self._belonging(draft.model, sent)
+
+    async def _belonging(self, model: ChatModel, sent: Conversation) -> Belonging:
         # Whatever comes after the document, and in whichever form the answer is to be.
         leads = [lead_of(self.read, has_marks=has_marks) for has_marks in (True, False)]
-        probes = (f"{leads[0]}\n\n{probe}" for probe in PROBES)
-        systems = [sent.system_prompt, *leads, *probes]
+        systems = [sent.system_prompt, *leads]
         prompts = [
             await model.prompt([Turn(Role.USER, PROBES[0])], system, sent.created_at)
             for system in systems
@@ -155,7 +173,7 @@ async def held_reading(held: Grounds, answering: "Answering") -> Reading:
     read = await answering.whole_with(held.whole.sha256)
     if read is None or read.whole.fence != held.whole.fence:
         raise UsageError(GONE)
-    return Reading(read, held)
+    return Reading(read, held.unchecked())
 
 
 def with_whole(conversation: Conversation, read: WholeText) -> Conversation:

@@ -104,14 +104,13 @@ async def _whole(
         if reading:
             console.note(reading)
         return None
-    sent = reading.sent(draft.conversation)
     size = bytes_in_words(reading.grounds.num_tokens * model.loaded.info.kv_bytes_per_token)
     console.note(
         f"{visible(reading.read.whole.name)} is read whole: {reading.grounds.num_tokens:,} tokens,"
         f" {size} of memory."
     )
-    draft = replace(draft, conversation=sent)
-    prefix = (await draft.token_ids())[: (await reading.belonging(model, sent)).num_source_tokens]
+    draft, belonging = await reading.applied(draft)
+    prefix = (await draft.token_ids())[: belonging.num_source_tokens]
     source = Belonging(owner=document_source(reading.read.whole.sha256), is_durable=True)
     kept = request_options(is_reproducible=options.reproducible, is_preparation=True)
     with model.loaded.engine.submit(prefix, params, replace(kept, belonging=source)) as stream:

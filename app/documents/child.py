@@ -70,14 +70,19 @@ def serve(parse: Parse, draw: Draw) -> int:
     return 0
 
 
-def shut_in(most_bytes: int) -> tuple[BinaryIO, BinaryIO]:
-    """Shut the door, and say so; where orders come in and answers go out from now on."""
-    # Whatever a library prints must not get between the lines.
+def own_answers() -> BinaryIO:
+    """Where answers go out: whatever a library prints must not get between the lines."""
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     nowhere = os.open(os.devnull, os.O_RDWR)
     for stream in (1, 2):
         os.dup2(nowhere, stream)
     os.close(nowhere)
+    return answers
+
+
+def shut_in(most_bytes: int) -> tuple[BinaryIO, BinaryIO]:
+    """Shut the door, and say so; where orders come in and answers go out from now on."""
+    answers = own_answers()
     shut(most_bytes)
     say(answers, {"ready": True})
     return sys.stdin.buffer, answers

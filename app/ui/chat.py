@@ -108,13 +108,12 @@ class Following:
 
     async def earlier_end(self) -> bool:
         """Wait for them: what they gave last is on the page then. False: there were none."""
-        ends = [asyncio.create_task(each._ended.wait()) for each in self._earlier]
-        if ends:
-            # One that nobody reads any more may not come to its end.
-            await asyncio.wait(ends, timeout=EARLIER_S)
-        for each in ends:
-            each.cancel()
-        return bool(ends)
+        # One that nobody reads any more may not come to its end.
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(EARLIER_S):
+                for each in self._earlier:
+                    await each._ended.wait()
+        return bool(self._earlier)
 
     def end(self) -> None:
         self._ended.set()

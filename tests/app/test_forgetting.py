@@ -18,6 +18,7 @@ class Room:
         self.living = ["kept"]
         self.left: list[str] = []
         self.has_kv = True
+        self.is_source = False
         self.error: Exception | None = None
         self.forgetting = Forgetting(self._living, self._leave, self._model, lambda: self.has_kv)
 
@@ -31,7 +32,7 @@ class Room:
         self.left.append(conversation_id)
 
     async def _model(self) -> ChatModel:
-        assert self.left, "what goes on is ended first"
+        assert self.left or self.is_source, "what goes on is ended first"
         if self.error is not None:
             raise self.error
         return fake_chat_model(self.engine)
@@ -47,6 +48,13 @@ async def test_a_deleted_conversation_is_ended_and_then_forgotten(room: Room) ->
     assert (room.left, room.engine.forgotten) == ([], [])
     await room.forgetting.settled()
     assert (room.left, room.engine.forgotten) == (["gone"], ["gone"])
+
+
+async def test_a_document_that_has_gone_is_forgotten_and_ends_nothing(room: Room) -> None:
+    room.is_source = True
+    room.forgetting.source_soon("doc:gone")
+    await room.forgetting.settled()
+    assert (room.left, room.engine.forgotten) == ([], ["doc:gone"])
 
 
 async def test_no_model_is_loaded_to_forget_what_it_never_read(room: Room) -> None:

@@ -6,7 +6,7 @@
 
 A model may come from anybody. So this process has opened its file and all that it needs before the
 first text, and from then on it can open no other file and no connection. Passages are computed at
-low priority; a question is waited for, and has the priority of the app.
+low priority; a question is waited for, and stands hardly behind the app.
 """
 
 import contextlib
@@ -23,7 +23,7 @@ from typing import BinaryIO, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from app.documents.child import say
+from app.documents.child import own_answers, say
 from app.door import shut
 from engine.errors import EngineError, InglenookError
 
@@ -39,7 +39,7 @@ class Embeds(Protocol):
 
 
 def main(arguments: list[str]) -> int:
-    orders, answers = sys.stdin.buffer, _answers()
+    orders, answers = sys.stdin.buffer, own_answers()
     try:
         facts, model, most_bytes = _opened(Path(arguments[0]))
     except InglenookError as error:
@@ -88,16 +88,6 @@ def _opened(path: Path) -> tuple[dict[str, object], Embeds, int]:
     # All that a first text brings is there before the door is shut.
     model.embed("one text")
     return facts, model, 2 * size + ROOM_BYTES
-
-
-def _answers() -> BinaryIO:
-    """Whatever a library prints must not get between the lines."""
-    answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
-    nowhere = os.open(os.devnull, os.O_RDWR)
-    for stream in (1, 2):
-        os.dup2(nowhere, stream)
-    os.close(nowhere)
-    return answers
 
 
 def _be_patient() -> None:

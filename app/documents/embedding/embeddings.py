@@ -206,8 +206,8 @@ class Embeddings:
         find = partial(next_without, embedder_id=embedder_id, languages=embedder.languages)
         count = partial(progress, key=embedder.key, languages=embedder.languages)
         after, num_made, is_whole = self._after.get(embedder_id, 0), 0, False
+        await self._look_at_languages()
         while self._choose() == choice:
-            await self._look_at_languages()
             wanted = await self._finder.run(partial(find, after=after, limit=AT_ONCE))
             if wanted:
                 made = await self._make(process, wanted)
@@ -220,6 +220,7 @@ class Embeddings:
             if left <= len(self._given_up) or is_whole and not num_made:
                 break
             # Some have smaller numbers: what came may have that of one that went.
+            await self._look_at_languages()
             after, num_made, is_whole = 0, 0, True
         else:
             self._is_woken = True
@@ -259,6 +260,8 @@ class Embeddings:
             process = await asyncio.to_thread(
                 lambda: process_for(choice, self._folder, self._command)
             )
+            # What one model cannot compute another one may.
+            self._given_up.clear()
             self._chosen = (choice, process)
             return process
 
@@ -269,18 +272,23 @@ class Embeddings:
     async def _process_of(self, searched: Used) -> EmbeddingProcess | None:
         """That which computes with the embedder that is searched: the chosen one, or the one
         before. None: its file is another one by now. Raises ModelError."""
-        embedder = searched.embedder
-        if self._chosen is not None:
-            process = self._chosen[1]
-            if process.known is not None and process.known.key == embedder.key:
-                return process
-        path = Path(embedder.path)
-        if self._former is None or self._former.path != path:
-            await self._let_former_go()
-            self._former = EmbeddingProcess(
-                path, embedder.prefixes, embedder.languages, self._command
-            )
-        return self._former if (await self._former.embedder()).key == embedder.key else None
+        embedder, path = searched.embedder, Path(searched.embedder.path)
+        async with self._opening:
+            chosen = None if self._chosen is None else self._chosen[1]
+            # It may be starting now: a second one would hold the same model.
+            if (
+                chosen is not None
+                and chosen.path == path
+                and (await chosen.embedder()).key == embedder.key
+            ):
+                return chosen
+            if self._former is None or self._former.path != path:
+                await self._let_former_go()
+                self._former = EmbeddingProcess(
+                    path, embedder.prefixes, embedder.languages, self._command
+                )
+            former = self._former
+            return former if (await former.embedder()).key == embedder.key else None
 
     async def _let_former_go(self) -> None:
         former, self._former = self._former, None

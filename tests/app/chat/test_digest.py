@@ -147,6 +147,13 @@ async def test_another_answer_to_it_is_another_summary(room: Room, conversation_
     assert (await again.finished()).message.grounds is not None
 
 
+async def test_it_is_reproducible_where_all_answers_are(room: Room, conversation_id: str) -> None:
+    room.settings = replace(room.settings, reproducible=True)
+    await room.jobs.sum_up(conversation_id)
+    assert (await asked(room)).options.is_reproducible
+    room.jobs.stop(conversation_id)
+
+
 async def test_what_is_not_one_document_is_refused_before_anything_is_stored(
     room: Room, conversation_id: str
 ) -> None:

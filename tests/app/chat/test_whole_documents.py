@@ -261,7 +261,10 @@ class TestReadOnce:
         await until(lambda: "read once for both" in second.answer.doing)
         assert len(room.engine.streams) == 1
         stream.write("8")
-        (await room.stream(count=2)).end("1,700 euros [2].")
+        other_stream = await room.stream(count=2)
+        # Its own reading is shown now.
+        await until(lambda: second.answer.doing == "")
+        other_stream.end("1,700 euros [2].")
         assert (await second.finished()).message.state is MessageState.DONE
         stream.end("50 euros [1].")
         await first.finished()
