@@ -58,9 +58,8 @@ def looked_at(message: Message, grounds: Grounds) -> str:
     if whole is not None:
         pages = counted(whole.num_pages, "page")
         name = show_verbatim(_short(whole.name))
-        # A summary may have been stopped before the end.
-        how = "Summed up" if grounds.is_summary else "Read from its beginning to its end"
-        read = f"{how}: {name}, {pages}"
+        # It may have been stopped before all of it was read.
+        read = f"{'A summary' if grounds.is_summary else 'The whole file'}: {name}, {pages}"
         if not grounds.quotations:
             return f'<p class="looked">{read}.</p>'
     elif not grounds.quotations:

@@ -271,8 +271,8 @@ class DocumentDesk:
         model = text_of(given, "path")
         choice = EmbedderChoice(model if model in NAMES else str(_whole_path(given)))
         embeddings, services = self._library.embeddings, self._services
+        trial = None if choice.model == NONE else await embeddings.try_out(choice)
         if given.get("is_sure") is not True:
-            trial = None if choice.model == NONE else await embeddings.try_out(choice)
             return {"question": words.embedder_in_words(trial)}
         services.save_settings(services.settings.with_embedder(choice))
         embeddings.wake()
@@ -281,6 +281,7 @@ class DocumentDesk:
     async def pictures(self, given: dict[str, Any]) -> dict[str, Any]:
         """Has OCR read the pages without text. Says first what it costs, as `again`."""
         path = _path(given)
+        await self._library.ask(lambda tables: check_place(tables, str(path)))
         if given.get("is_sure") is not True:
             cost = await self._library.ask(lambda tables: cost_of_unread(tables, str(path)))
             return {"question": words.ocr_in_words(cost, str(path))}
