@@ -79,11 +79,12 @@ class Sight:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WholeSight:
-    """What reading a document whole takes; `kv_bytes` in memory, and once more on the disk."""
+    """What reading a document whole takes; `kv_bytes` in memory, and once more on the disk. Without
+    a `cost` it is not known yet, since there is no model."""
 
     name: str
     num_pages: int
-    cost: Cost
+    cost: Cost | None
     kv_bytes: int
 
 
@@ -144,14 +145,18 @@ class Sights:
         )
 
     async def whole(self, documents: Scope, conversation_id: str | None) -> WholeSight | None:
-        """What it would take to read all of the one document that is asked. None: it is not one,
-        or there is no model. Raises UsageError for a collection that is not there."""
-        model = self._model()
-        if model is None or self._answering is None or documents.is_whole:
+        """What it would take to read all of the one document that is asked. None: it is not one.
+        Raises UsageError for a collection that is not there."""
+        if self._answering is None:
             return None
         read = await self._answering().whole(documents)
         if read is None:
             return None
+        model = self._model()
+        if model is None:
+            return WholeSight(
+                name=read.whole.name, num_pages=read.whole.num_pages, cost=None, kv_bytes=0
+            )
         params = self._settings().sampling
         if conversation_id is not None:
             try:

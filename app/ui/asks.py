@@ -84,7 +84,8 @@ class Asks:
         is_wanted = documents is not None and documents.as_whole
         if sight is None and not is_wanted:
             return [gr.update(visible=False), gr.skip(), gr.skip()]
-        may_be = sight is None or sight.cost.fits or is_wanted
+        cost = None if sight is None else sight.cost
+        may_be = cost is None or cost.fits or is_wanted
         ticked = gr.update(value=is_wanted, interactive=may_be)
         return [gr.update(visible=True), ticked, "" if sight is None else _cost(sight)]
 
@@ -148,7 +149,9 @@ def label_of(documents: Scope | None) -> str:
 
 def _cost(sight: WholeSight) -> str:
     """Before anything is read."""
-    cost, name = sight.cost, show_verbatim(sight.name)
+    cost, name, pages = sight.cost, show_verbatim(sight.name), counted(sight.num_pages, "page")
+    if cost is None:
+        return f"<p>{pages}. What that takes is known when the model is loaded.</p>"
     if not cost.fits:
         larger = ""
         if cost.larger is not None:
@@ -158,9 +161,9 @@ def _cost(sight: WholeSight) -> str:
             f" question and its answer: it is searched.{larger}</p>"
         )
     return (
-        f"<p>{counted(sight.num_pages, 'page')}, {cost.num_tokens:,} of {cost.most:,} tokens that"
-        f" fit, {bytes_in_words(sight.kv_bytes)} of memory. It is read once; after that questions"
-        " about it are answered at once.</p>"
+        f"<p>{pages}, {cost.num_tokens:,} of {cost.most:,} tokens that fit,"
+        f" {bytes_in_words(sight.kv_bytes)} of memory. It is read once; after that questions about"
+        " it are answered at once.</p>"
     )
 
 

@@ -300,3 +300,24 @@ class TestReadOnce:
         (await room.stream(count=2)).end("In Switzerland [1].")
         await job.finished()
         stream.end("850 euros.")
+
+
+async def test_what_it_takes_is_said_before_anything_is_read(room: Room, lease: Path) -> None:
+    model = room.chat_model
+    sights = Sights(
+        room.conversations,
+        lambda: model if is_loaded else None,
+        lambda: room.settings,
+        lambda: room.answering,
+    )
+    scope = Scope(paths=(str(lease),))
+    is_loaded = False
+    before = await sights.whole(scope, None)
+    assert before is not None and before.cost is None and before.num_pages == 3
+    is_loaded = True
+    sight = await sights.whole(scope, None)
+    assert sight is not None and sight.cost is not None and sight.cost.fits
+    assert sight.cost.num_tokens > len(LEASE)
+    each = model.loaded.info.kv_bytes_per_token
+    assert sight.kv_bytes == sight.cost.num_tokens * each
+    assert await sights.whole(Scope(paths=(str(lease.parent),)), None) is None
