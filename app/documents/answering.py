@@ -11,11 +11,12 @@ from dataclasses import replace
 from app.documents.follow_up import leans, together
 from app.documents.grounds import Grounds, still_read
 from app.documents.library import Library, Looked
-from app.documents.quotation import Quotation
+from app.documents.quotation import Quotation, name_of
 from app.documents.quoting import MOST_TOKENS, CountTokens, fence_for, fitting, quoted
 from app.documents.scope import Scope
 from app.documents.search import Hit
 from app.documents.whole_text import WholeText
+from app.visible import visible
 from engine.errors import UsageError
 
 NUM_NEAREST = 3
@@ -57,7 +58,7 @@ class Answering:
         if not looked.num_documents and looked.num_waiting:
             raise UsageError(f"{NOTHING_YET} {still_read(looked.num_waiting)}")
         if not looked.num_documents:
-            raise UsageError(NOTHING_TO_ASK)
+            raise UsageError(_nothing_to_ask(scope))
         quotations = quotations_of(looked)
         return Grounds(
             scope=scope,
@@ -93,6 +94,14 @@ class Answering:
         checked = await self._library().check(content, grounds.searched, given)
         found = replace(grounds, citations=checked.citations, unfound=checked.unfound)
         return found if read is None else found.with_parts(read.parts)
+
+
+def _nothing_to_ask(scope: Scope) -> str:
+    """One file that was chosen may have another name by now."""
+    if scope.collections or len(scope.paths) != 1:
+        return NOTHING_TO_ASK
+    name = visible(name_of(scope.paths))
+    return f"{name} has no text, or was renamed, moved or deleted. {NOTHING_TO_ASK}"
 
 
 def _fit(grounds: Grounds, num_tokens: CountTokens, most: int) -> Grounds:

@@ -96,7 +96,8 @@ def quoted_whole(parts: Sequence[Quotation], fence: str, *, with_marks: bool = T
         [
             ABOUT_WHOLE,
             "",
-            f"<<file | {_name(parts[0])} | {fence}>>",
+            # Without its name: another one would have all of it read again.
+            f"<<file | {fence}>>",
             *texts,
             f"<<end {fence}>>",
             "",

@@ -53,7 +53,7 @@ async def test_all_of_it_stands_before_everything_else(room: Room, lease: Path) 
     said = prompt_text(room, room.engine.streams[0].prompt)
     places = [said.index(words) for words in ("850", "1,700", "parrots", "Be brief.", "What is")]
     assert places == sorted(places)
-    assert "<<file | lease.txt |" in said and "<<passage 3 | page 3 |" in said
+    assert "<<file | " in said and "<<passage 3 | page 3 |" in said
     assert "Maloja" not in said and said.count("850") == 1
 
 
@@ -102,6 +102,19 @@ async def test_brackets_are_kept_to_its_parts(room: Room, lease: Path) -> None:
     matcher = guidance.grammar.matcher()
     assert matcher.num_valid(list(b"It is [3].")) == 10
     assert matcher.num_valid(list(b"It is [4].")) < 10
+
+
+async def test_another_name_reads_nothing_again(room: Room, lease: Path) -> None:
+    await ask(room, await chat(room, lease), "What is the rent?", "850 euros [1].")
+    moved = lease.rename(lease.with_name("contract.txt"))
+    await room.library.look()
+    await room.library.settled()
+    with pytest.raises(UsageError, match="lease.txt has no text, or was renamed"):
+        await room.jobs.send(await chat(room, lease), "What is the rent?")
+    answer = await ask(room, await chat(room, moved), "What is the rent?", "850 euros [1].")
+    assert room.engine.streams[1].prompt == room.engine.streams[0].prompt
+    assert answer.grounds is not None and answer.grounds.whole is not None
+    assert answer.grounds.whole.name == "contract.txt"
 
 
 async def test_what_has_no_room_is_searched_and_that_is_said(room: Room, lease: Path) -> None:
