@@ -7,3 +7,5 @@ set(LLAMA_BUILD_COMMON OFF)
 if(NOT MSVC)
     add_compile_options(-U__AMX_TILE__ -U__AMX_INT8__ -U__AMX_BF16__)
 endif()
+
+include("${CMAKE_CURRENT_LIST_DIR}/engine_attention.cmake")

@@ -1,7 +1,8 @@
 """How llama.cpp is compiled: for the processor at hand, or for every one that a package may meet.
 
 Either build is cut to what Python loads, a third of the work and a tenth of the size. What has no
-switch is set in a project include, engine.cmake.
+switch is set in a project include, engine.cmake, which also changes how llama.cpp computes the
+attention of a short piece of a prompt (engine_attention.cmake).
 """
 
 from __future__ import annotations  # install.py must get as far as its sentence on an older Python
@@ -12,6 +13,7 @@ import sys
 from pathlib import Path
 
 PROJECT_INCLUDE = Path(__file__).resolve().parent / "engine.cmake"
+INCLUDED = PROJECT_INCLUDE, PROJECT_INCLUDE.with_name("engine_attention.cmake")
 LIBRARIES = "llama_cpp/lib"
 
 

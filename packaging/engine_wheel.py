@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import platformdirs
-from engine_build import PROJECT_INCLUDE, build_environment, portable_arguments
+from engine_build import INCLUDED, PROJECT_INCLUDE, build_environment, portable_arguments
 
 LOCK = Path(__file__).resolve().parent / "requirements" / "app.lock"
 CACHE = Path(platformdirs.user_cache_dir("inglenook-build", appauthor=False))
@@ -50,7 +50,8 @@ def inputs(vision: bool) -> str:
     arguments = portable_arguments(Path("source"), Path("build"), vision=vision)
     # Where this checkout lies is no input.
     settings = [argument for argument in arguments if str(PROJECT_INCLUDE) not in argument]
-    facts = [locked_entry("llama-cpp-python"), PROJECT_INCLUDE.read_text(), *settings, compiler]
+    facts = [locked_entry("llama-cpp-python"), *settings, compiler]
+    facts += [each.read_text() for each in INCLUDED]
     facts += [platform.platform(terse=True), platform.machine()]
     return hashlib.sha256("\0".join(facts).encode()).hexdigest()[:16]
 

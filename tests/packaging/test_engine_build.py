@@ -52,6 +52,11 @@ def test_the_engine_that_is_installed_leaves_amx_alone() -> None:
     assert b"AMX_INT8 = 1" not in llama_cpp.llama_print_system_info()
 
 
+def test_the_engine_that_is_installed_computes_short_questions_together() -> None:
+    """Elsewhere llama.cpp's attention would have been left as it is, with a warning in the log."""
+    assert b"FA_ROWS = 1" in llama_cpp.llama_print_system_info()
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="MSVC compiles no AMX")
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="other processors have no AMX")
 def test_a_flag_for_amx_brings_no_code_that_uses_it() -> None:

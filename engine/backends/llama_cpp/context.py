@@ -22,7 +22,6 @@ from engine.backends.llama_cpp.model import LlamaModel
 from engine.backends.llama_cpp.model_shape import MAX_TWINS
 from engine.backends.llama_cpp.state_blob import StateShape
 from engine.backends.llama_cpp.step_batch import MediaPart, Part, StepBatch
-from engine.backends.llama_cpp.tile_filler import TileFiller
 from engine.batch import MAX_GUESSED
 from engine.clock import Spent
 from engine.errors import OutOfMemory
@@ -103,7 +102,6 @@ class LlamaContext:
         self._shape = StateShape(
             has_attention=self.can_cut or model.is_hybrid, is_recurrent=not self.can_cut
         )
-        self._filler = self._make_filler(kv_type)
         # A state that was half computed is lost whole, and its neighbours' too: such a step is
         # short, and runs to its end.
         self._can_abort = self.can_cut
@@ -206,27 +204,14 @@ class LlamaContext:
         self._check_open()
         bindings.llama_set_n_threads(self._pointer, count, count)
 
-    def decode(self, parts: list[Part], *, is_reproducible: bool = False) -> StepFailure | None:
+    def decode(self, parts: list[Part]) -> StepFailure | None:
         """Compute the parts, each sequence at most once. None: done.
 
-        `is_reproducible`: always in the same way, however long that takes.
         Logits are kept of the tokens that want them, in their order. After a failure each sequence
         holds a beginning that is right, which may be nothing.
         """
-        num_tokens = self._check_parts(parts)
-        filler, num_filling = self._filler, 0
-        if filler is not None and num_tokens > 1:
-            num_filling = filler.num_tokens(parts, num_tokens, is_fixed=is_reproducible)
-        if num_tokens + num_filling > self._batch.size:
-            num_filling = 0
-        before = self.computing.wall
-        if num_filling:
-            code = self._decode_filled(parts, num_tokens, num_filling)
-        else:
-            code = self._decode(parts, num_tokens)
+        code = self._decode(parts, self._check_parts(parts))
         if code == 0:
-            if filler is not None and num_tokens > 1:
-                filler.learn(parts, num_tokens + num_filling, self.computing.wall - before)
             self._num_rows = sum([part.num_rows for part in parts])
             return None
         self._num_rows = 0
@@ -270,13 +255,6 @@ class LlamaContext:
         self._batch.fill(parts, num_tokens)
         with self.computing:
             return int(bindings.llama_decode(self._pointer, self._batch.pointer))
-
-    def _decode_filled(self, parts: list[Part], num_tokens: int, num_filling: int) -> int:
-        """With tokens behind them that lie in cells for this step only, if there are any free."""
-        filling = Part(self._scratch, 0, [0] * num_filling, 0)
-        code = self._decode([*parts, filling], num_tokens + num_filling)
-        self._remove(self._scratch, 0)
-        return self._decode(parts, num_tokens) if code == _NO_CELLS else code
 
     def _check_parts(self, parts: list[Part]) -> int:
         """How many tokens they have together. Raises where llama.cpp would end the process."""
@@ -343,16 +321,6 @@ class LlamaContext:
         if self._pointer:
             bindings.llama_free(self._pointer)
             self._pointer = None
-
-    def _make_filler(self, kv_type: KVType) -> TileFiller | None:
-        if kv_type != "f16" or not self.can_cut or self._twin_offset:
-            return None
-        pointer = self._model.pointer
-        return TileFiller(
-            bindings.llama_model_n_layer(pointer),
-            bindings.llama_model_n_embd(pointer),
-            bindings.llama_model_n_params(pointer),
-        )
 
     def _check_open(self) -> None:
         if not self._pointer:

@@ -75,7 +75,7 @@ class LlamaRunner:
                 return failure
         if not parts:
             return None
-        return self._context.decode(parts, is_reproducible=batch.is_reproducible)
+        return self._context.decode(parts)
 
     def _media_part(self, item: ScheduledRequest) -> MediaPart:
         span = item.span
