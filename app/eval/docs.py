@@ -257,8 +257,8 @@ async def _embed(library: Library, choice: EmbedderChoice) -> bool:
     """Give every passage its vector. False: none was asked for. Raises UsageError."""
     if choice.model == NONE:
         return False
-    library.embeddings.wake()
-    await library.embeddings.settled()
+    library.embeddings.background.wake()
+    await library.embeddings.background.settled()
     problem = (await library.embeddings.status()).problem
     if problem:
         raise UsageError(problem)

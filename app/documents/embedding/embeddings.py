@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from app.documents.background import Background
 from app.documents.embedding.choice import NONE, EmbedderChoice
 from app.documents.embedding.embedder import Embedder
 from app.documents.embedding.language import languages_of
@@ -80,7 +81,8 @@ class EmbeddingStatus:
 
 
 class Embeddings:
-    """Owned by the event loop. `finder` reads what `store` writes."""
+    """Owned by the event loop. `finder` reads what `store` writes. `background` is woken where
+    there may be passages without a vector, or another choice."""
 
     def __init__(self, store: Database, finder: Database, embedding: Embedding) -> None:
         self._store = store
@@ -89,8 +91,7 @@ class Embeddings:
         self._choose = embedding.choose
         self._is_busy = embedding.is_busy
         self._command = embedding.command
-        self._work: asyncio.Task[None] | None = None
-        self._is_woken = False
+        self.background = Background(self._make_what_is_missing, "no more vectors are made")
         self._chosen: tuple[EmbedderChoice, EmbeddingProcess] | None = None
         self._former: EmbeddingProcess | None = None
         self._given_up: set[Wanted] = set()
@@ -101,27 +102,8 @@ class Embeddings:
         """For a model that writes."""
         self._opening = asyncio.Lock()
 
-    def wake(self) -> None:
-        """Begin, if nothing is going on; look again at what was chosen."""
-        self._is_woken = True
-        if self._work is None or self._work.done():
-            self._work = asyncio.create_task(self._run())
-            self._work.add_done_callback(_note_end)
-
-    async def settled(self) -> None:
-        """Wait until nothing more can be done."""
-        if self._work is not None:
-            await asyncio.shield(self._work)
-
-    async def rested(self, timeout_s: float) -> None:
-        """As `settled`, for so many seconds at most."""
-        if self._work is not None:
-            await asyncio.wait([self._work], timeout=timeout_s)
-
     async def close(self) -> None:
-        if self._work is not None and not self._work.done():
-            self._work.cancel()
-            await asyncio.wait([self._work])
+        await self.background.close()
         await self._let_go()
 
     async def meant(self, question: str) -> Meant | None:
@@ -175,25 +157,23 @@ class Embeddings:
             chosen,
             None if searched is None else searched.embedder,
             found,
-            self._work is not None and not self._work.done(),
+            self.background.is_working,
             self._problem,
         )
 
-    async def _run(self) -> None:
-        while self._is_woken:
-            self._is_woken = False
-            choice = self._choose()
-            self._problem = ""
-            if choice.model == NONE:
-                await self._store.run(forget_all)
-                await self._let_go()
-                continue
-            try:
-                await self._make_all(choice)
-            except (ModelError, HomeError) as error:
-                self._problem = str(error)
-                if is_there(choice.model):
-                    logger.warning("no vectors are made: %s", error)
+    async def _make_what_is_missing(self) -> None:
+        choice = self._choose()
+        self._problem = ""
+        if choice.model == NONE:
+            await self._store.run(forget_all)
+            await self._let_go()
+            return
+        try:
+            await self._make_all(choice)
+        except (ModelError, HomeError) as error:
+            self._problem = str(error)
+            if is_there(choice.model):
+                logger.warning("no vectors are made: %s", error)
 
     async def _make_all(self, choice: EmbedderChoice) -> None:
         """Raises ModelError, HomeError."""
@@ -223,7 +203,7 @@ class Embeddings:
             await self._look_at_languages()
             after, num_made, is_whole = 0, 0, True
         else:
-            self._is_woken = True
+            self.background.wake()
             return
         await self._store.run(lambda tables: use_only(tables, embedder_id))
         await self._let_former_go()
@@ -300,9 +280,3 @@ class Embeddings:
         if chosen is not None:
             await chosen[1].close()
         await self._let_former_go()
-
-
-def _note_end(work: asyncio.Task[None]) -> None:
-    if not work.cancelled() and (error := work.exception()) is not None:
-        # The next waking begins again.
-        logger.warning("no more vectors are made: %s", error)
