@@ -82,7 +82,8 @@ class Library:
     `own` are the folders of Inglenook itself, which are never read, but for `received`, in which
     documents of the user are kept. With `scans` OCR reads what `reader` finds no text on. With
     `only_reads` another process owns the home, and may write at any time: nothing is taken in, and
-    only what is asked and found may be called.
+    only what is asked and found may be called. `on_gone` hears in the event loop of each document
+    that had been read whole and has now gone from the library, by its SHA-256.
     """
 
     def __init__(
@@ -95,8 +96,10 @@ class Library:
         drawer: Drawer | None = None,
         embedding: Embedding = NO_EMBEDDING,
         scans: Scans | None = None,
+        on_gone: Callable[[str], None] = lambda sha256: None,
         only_reads: bool = False,
     ) -> None:
+        self._on_gone = on_gone
         self._only_reads = only_reads
         self._store = Database(path, LIBRARY, is_reader=only_reads)
         self._finder = Database(path, LIBRARY, is_reader=True)
@@ -109,9 +112,6 @@ class Library:
         self._following: asyncio.Task[None] | None = None
         self._warming: asyncio.Task[None] | None = None
         self._watch: Watch | None = None
-        self.on_gone: Callable[[str], None] = lambda sha256: None
-        """Hears in the event loop of each document that had been read whole and has now gone from
-        the library, by its SHA-256."""
 
     async def prepare(self) -> None:
         """Take what an older version has left to what this one wants, and go on with what waits."""
@@ -122,7 +122,7 @@ class Library:
         def gone(sha256: str) -> None:
             # Asked by a transaction that may yet fail: then it is only read once more.
             with suppress(RuntimeError):
-                loop.call_soon_threadsafe(self.on_gone, sha256)
+                loop.call_soon_threadsafe(self._on_gone, sha256)
 
         def renew(tables: Tables) -> None:
             make_index_if_old(tables)

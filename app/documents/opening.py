@@ -16,10 +16,12 @@ def open_library(
     is_followed: bool,
     choose: Callable[[], EmbedderChoice],
     is_busy: Callable[[], bool],
+    on_gone: Callable[[str], None],
     only_reads: bool = False,
 ) -> Library:
     """`is_followed`: this process runs as long as the home is used, so it notices what changes.
-    `choose` and `is_busy`: as in Embedding. Raises HistoryError for a file that cannot be used."""
+    `choose` and `is_busy`: as in Embedding; `on_gone`: as in Library. Raises HistoryError for a
+    file that cannot be used."""
     reader = Reader()
     library = Library(
         paths.documents,
@@ -28,6 +30,7 @@ def open_library(
         received=paths.received,
         scans=Scans(reader),
         embedding=Embedding(paths.embedders, choose, is_busy),
+        on_gone=on_gone,
         only_reads=only_reads,
     )
     if is_followed:
