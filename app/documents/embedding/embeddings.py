@@ -3,8 +3,8 @@
     woken -> which model was chosen -> its process -> passages without a vector, a few at a time
                                                       `-> all done: the old model's vectors go
 
-Text search never waits for any of it. Nothing is lost by an end in the middle: what has a vector
-has it, and the rest follows.
+Text search waits a few seconds for a question's vector, and for nothing else. Nothing is lost by
+an end in the middle: what has a vector has it, and the rest follows.
 """
 
 import asyncio
@@ -22,6 +22,7 @@ from app.documents.embedding.choice import NONE, EmbedderChoice
 from app.documents.embedding.embedder import Embedder
 from app.documents.embedding.language import languages_of
 from app.documents.embedding.model_files import is_there, process_for
+from app.documents.embedding.patience import Patience
 from app.documents.embedding.process import EmbeddingProcess
 from app.documents.embedding.trial import Trial, check_meaning
 from app.documents.embedding.vectors import (
@@ -46,6 +47,8 @@ AT_ONCE = 16
 """Passages in one transaction: what an end in the middle costs."""
 DOCUMENTS_AT_ONCE = 20
 QUIET_LOOK_S = 0.25
+PATIENCE_S = 5.0
+"""A question's vector takes 10 ms, and 0.7 s where its process must start (the English model)."""
 
 Made = tuple[Wanted, NDArray[np.float32]]
 
@@ -56,12 +59,13 @@ logger = logging.getLogger(__name__)
 class Embedding:
     """How vectors are made. `folder` keeps models that are made of packages, `choose` tells what is
     chosen now, and `is_busy` whether a model writes, for which passages wait. `command` starts the
-    process; empty: this program."""
+    process; empty: this program. A question waits `patience_s` for its vector."""
 
     folder: Path
     choose: Callable[[], EmbedderChoice]
     is_busy: Callable[[], bool] = lambda: False
     command: tuple[str, ...] = ()
+    patience_s: float = PATIENCE_S
 
 
 NO_EMBEDDING = Embedding(Path(), lambda: EmbedderChoice(NONE))
@@ -101,28 +105,35 @@ class Embeddings:
         self.is_waiting = False
         """For a model that writes."""
         self._opening = asyncio.Lock()
+        self._patience = Patience[Meant](embedding.patience_s)
 
     async def close(self) -> None:
         await self.background.close()
+        await self._patience.close()
         await self._let_go()
 
     async def meant(self, question: str) -> Meant | None:
-        """What a question means, for the vectors that are searched. None: words alone are."""
+        """What a question means, for the vectors that are searched. None: words alone are, also
+        where the vector does not come in time."""
         if self._choose().model == NONE:
             return None
         searched = await self._finder.run(used)
         languages = languages_of(question)
         if searched is None or not searched.embedder.knows(languages):
             return None
-        try:
-            process = await self._process_of(searched)
-            if process is None:
+
+        async def compute() -> Meant | None:
+            try:
+                process = await self._process_of(searched)
+                if process is None:
+                    return None
+                vector = await process.embed(question, is_query=True)
+            except (ModelError, EngineError, HomeError) as error:
+                logger.warning("a question was searched by its words alone: %s", error)
                 return None
-            vector = await process.embed(question, is_query=True)
-        except (ModelError, EngineError, HomeError) as error:
-            logger.warning("a question was searched by its words alone: %s", error)
-            return None
-        return Meant(searched.embedder_id, vector, languages)
+            return Meant(searched.embedder_id, vector, languages)
+
+        return await self._patience.wait_for(compute)
 
     async def try_out(self, choice: EmbedderChoice) -> Trial:
         """What it is, that it tells texts apart, and what choosing it costs; nothing is changed.

@@ -30,6 +30,7 @@ class Room:
         self.model = write_fake_model(room / "one.json", same={"loaf": "sourdough"})
         self.choice = EmbedderChoice(str(self.model))
         self.is_busy = False
+        self.patience_s = 120.0
         self.library = self.open()
 
     def open(self) -> Library:
@@ -37,7 +38,11 @@ class Room:
             self.path,
             FakeReader(),
             embedding=Embedding(
-                self.path.parent, lambda: self.choice, lambda: self.is_busy, COMMAND
+                self.path.parent,
+                lambda: self.choice,
+                lambda: self.is_busy,
+                COMMAND,
+                self.patience_s,
             ),
         )
 
@@ -162,6 +167,21 @@ async def test_a_question_is_answered_by_words_when_the_model_is_gone(place: Roo
     assert await place.found("Who has a recipe?") == ["bread.txt"]
     status = await place.filled()
     assert "no model file" in status.problem
+
+
+async def test_a_question_whose_vector_does_not_come_is_searched_by_its_words(place: Room) -> None:
+    await place.add("bread.txt", BREAD)
+    await place.filled()
+    await place.library.close()
+    place.patience_s = 0.05
+    place.library = place.open()
+    await place.library.prepare()
+    async with asyncio.timeout(60):
+        assert await place.found("Who has the STUCK recipe?") == ["bread.txt"]
+        # While it is stuck, the next one does not wait, and closing does not either.
+        assert await place.found("Where is the recipe for the loaf?") == ["bread.txt"]
+        await place.library.close()
+    assert len(asked(place.model)) == 1
 
 
 async def test_another_model_takes_over_when_all_its_vectors_are_there(place: Room) -> None:
