@@ -245,15 +245,14 @@ class Services:
         """The user's own files, followed while the app runs."""
         from app.documents.opening import open_library
 
-        library = open_library(
+        return open_library(
             self.paths,
             is_followed=self.model.keeps_kv,
             choose=lambda: self.settings.embedder_choice,
             is_busy=self._is_writing,
+            on_gone=lambda sha256: self._forgetting.source_soon(document_source(sha256)),
             only_reads=self._only_reads,
         )
-        library.on_gone = lambda sha256: self._forgetting.source_soon(document_source(sha256))
-        return library
 
     @cached_property
     def received(self) -> "Received":

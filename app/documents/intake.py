@@ -19,6 +19,7 @@ from typing import Protocol
 
 from sqlite_utils import Database as Tables
 
+from app.documents.background import Background
 from app.documents.contents import put_document
 from app.documents.document import Facts, FileState, Page, PageFlag, Unreadable
 from app.documents.pace import note_pace
@@ -98,23 +99,15 @@ class Intake:
     ) -> None:
         """`on_taken` is called when the text of another file is there to be found; `scans` reads
         what waits for OCR."""
+        self.background = Background(self._take_in, "until the next look no file is taken in")
         self._store = store
         self._on_taken = on_taken
         self._reader = reader
         self._scans = scans
         self._passwords: dict[str, str] = {}
-        self._work: asyncio.Task[None] | None = None
-        self._is_woken = False
         self._going = asyncio.Event()
         self._going.set()
         self.at_work: AtWork | None = None
-
-    def wake(self) -> None:
-        """Begin, if nothing is going on."""
-        self._is_woken = True
-        if self._work is None or self._work.done():
-            self._work = asyncio.create_task(self._run())
-            self._work.add_done_callback(_note_end)
 
     @property
     def is_paused(self) -> bool:
@@ -130,34 +123,19 @@ class Intake:
     def note_password(self, place: str, password: str) -> None:
         self._passwords[place] = password
 
-    async def settled(self) -> None:
-        """Wait until nothing waits. Raises what ended the work, if something did."""
-        if self._work is not None:
-            await asyncio.shield(self._work)
-
-    async def rested(self, timeout_s: float) -> None:
-        """As `settled`, for so many seconds at most."""
-        if self._work is not None:
-            await asyncio.wait([self._work], timeout=timeout_s)
-            if self._work.done():
-                self._work.result()
-
     async def close(self) -> None:
-        if self._work is not None and not self._work.done():
-            self._work.cancel()
-            await asyncio.wait([self._work])
+        await self.background.close()
         await self._reader.close()
         if self._scans is not None:
             await self._scans.close()
 
-    async def _run(self) -> None:
+    async def _take_in(self) -> None:
         try:
-            while self._is_woken:
-                self._is_woken = False
-                await self._take_all()
-            self._passwords.clear()
+            await self._take_all()
         finally:
             self.at_work = None
+        if not self.background.is_woken:
+            self._passwords.clear()
 
     async def _take_all(self) -> None:
         """Raises DiskFull at the end, where there was no room for all."""
@@ -305,12 +283,6 @@ class Intake:
     def _password(self, path: str) -> str:
         places = [place for place in self._passwords if is_under(path, place)]
         return self._passwords[max(places, key=len)] if places else ""
-
-
-def _note_end(work: asyncio.Task[None]) -> None:
-    if not work.cancelled() and (error := work.exception()) is not None:
-        # The next look begins again.
-        logger.warning("until the next look no file is taken in. %s", error)
 
 
 async def _is_still(path: str, stamp: Stamp) -> bool:

@@ -82,7 +82,8 @@ class Library:
     `own` are the folders of Inglenook itself, which are never read, but for `received`, in which
     documents of the user are kept. With `scans` OCR reads what `reader` finds no text on. With
     `only_reads` another process owns the home, and may write at any time: nothing is taken in, and
-    only what is asked and found may be called.
+    only what is asked and found may be called. `on_gone` hears in the event loop of each document
+    that had been read whole and has now gone from the library, by its SHA-256.
     """
 
     def __init__(
@@ -95,8 +96,10 @@ class Library:
         drawer: Drawer | None = None,
         embedding: Embedding = NO_EMBEDDING,
         scans: Scans | None = None,
+        on_gone: Callable[[str], None] = lambda sha256: None,
         only_reads: bool = False,
     ) -> None:
+        self._on_gone = on_gone
         self._only_reads = only_reads
         self._store = Database(path, LIBRARY, is_reader=only_reads)
         self._finder = Database(path, LIBRARY, is_reader=True)
@@ -104,14 +107,11 @@ class Library:
         self._search = Search()
         self._looking = asyncio.Lock()
         self.embeddings = Embeddings(self._store, self._finder, embedding)
-        self._intake = Intake(self._store, reader, self.embeddings.wake, scans)
+        self._intake = Intake(self._store, reader, self.embeddings.background.wake, scans)
         self._pictures = Pictures(drawer)
         self._following: asyncio.Task[None] | None = None
         self._warming: asyncio.Task[None] | None = None
         self._watch: Watch | None = None
-        self.on_gone: Callable[[str], None] = lambda sha256: None
-        """Hears in the event loop of each document that had been read whole and has now gone from
-        the library, by its SHA-256."""
 
     async def prepare(self) -> None:
         """Take what an older version has left to what this one wants, and go on with what waits."""
@@ -122,7 +122,7 @@ class Library:
         def gone(sha256: str) -> None:
             # Asked by a transaction that may yet fail: then it is only read once more.
             with suppress(RuntimeError):
-                loop.call_soon_threadsafe(self.on_gone, sha256)
+                loop.call_soon_threadsafe(self._on_gone, sha256)
 
         def renew(tables: Tables) -> None:
             make_index_if_old(tables)
@@ -130,7 +130,7 @@ class Library:
             tell_of_gone(tables, gone)
 
         await self._store.run(renew)
-        self._intake.wake()
+        self._intake.background.wake()
 
     def follow(self) -> None:
         """Look at every root now, and follow what changes in them until the library is closed."""
@@ -140,7 +140,7 @@ class Library:
         if self._watch is None:
             self._watch = Watch(self)
             self._following = asyncio.create_task(self._watch.run())
-            self.embeddings.wake()
+            self.embeddings.background.wake()
             self._warming = asyncio.create_task(self._warm())
 
     async def _warm(self) -> None:
@@ -219,7 +219,7 @@ class Library:
                 # What was read meanwhile may have come to its end, and forgotten it.
                 self._intake.note_password(place, password)
         self._intake.go_on()
-        self._intake.wake()
+        self._intake.background.wake()
         return sight
 
     async def remove(self, path: Path, *, collection: str = "") -> int:
@@ -251,7 +251,7 @@ class Library:
             for root in await self.ask(roots):
                 if place is None or is_under(str(place), root.path):
                     await self._roots.look_at(root)
-        self._intake.wake()
+        self._intake.background.wake()
 
     async def read_again(self, place: Path) -> None:
         """Read all that lies there once more, in the background. Raises UsageError."""
@@ -262,13 +262,13 @@ class Library:
 
         await self._store.run(again)
         self._intake.go_on()
-        self._intake.wake()
+        self._intake.background.wake()
 
     async def read_pictures(self, place: Path) -> None:
         """Read those files there once more that have pages for OCR, in the background."""
         await self._store.run(lambda tables: read_unread(tables, str(place)))
         self._intake.go_on()
-        self._intake.wake()
+        self._intake.background.wake()
 
     async def collect(self, name: str, place: Path) -> None:
         """Put a place of the library into a collection, which is made where there is none. Raises
@@ -381,11 +381,11 @@ class Library:
     async def rested(self, timeout_s: float) -> None:
         """Wait until nothing is being read, or for so many seconds. Raises what has ended the
         reading, such as a full disk."""
-        await self._intake.rested(timeout_s)
+        await self._intake.background.rested(timeout_s)
 
     async def settled(self) -> None:
         """Wait until everything that waits was read, and what was deleted has left the disk."""
-        await self._intake.settled()
+        await self._intake.background.settled()
         await self.tidy()
 
     async def tidy(self) -> None:

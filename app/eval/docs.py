@@ -29,6 +29,7 @@ from app.chat.written import read_whole
 from app.documents.answering import Answering, quotations_of
 from app.documents.embedding.choice import NAMES, NONE, EmbedderChoice
 from app.documents.embedding.embeddings import Embedding
+from app.documents.embedding.process import TEXT_S
 from app.documents.fusion import Legs
 from app.documents.grounds import Grounds
 from app.documents.library import Library
@@ -213,7 +214,7 @@ async def _measure(
             Path(folder) / "documents.sqlite3",
             reader,
             scans=Scans(reader),
-            embedding=Embedding(Path(folder), lambda: choice),
+            embedding=Embedding(Path(folder), lambda: choice, patience_s=TEXT_S),
         )
         await library.prepare()
         for path in sorted({path for each in chosen for path in each.scope.paths}):
@@ -257,8 +258,8 @@ async def _embed(library: Library, choice: EmbedderChoice) -> bool:
     """Give every passage its vector. False: none was asked for. Raises UsageError."""
     if choice.model == NONE:
         return False
-    library.embeddings.wake()
-    await library.embeddings.settled()
+    library.embeddings.background.wake()
+    await library.embeddings.background.settled()
     problem = (await library.embeddings.status()).problem
     if problem:
         raise UsageError(problem)

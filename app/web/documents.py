@@ -275,7 +275,7 @@ class DocumentDesk:
         if given.get("is_sure") is not True:
             return {"question": words.embedder_in_words(trial)}
         services.save_settings(services.settings.with_embedder(choice))
-        embeddings.wake()
+        embeddings.background.wake()
         return await self.here()
 
     async def pictures(self, given: dict[str, Any]) -> dict[str, Any]:

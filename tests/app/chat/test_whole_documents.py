@@ -184,29 +184,25 @@ async def test_before_the_first_question_it_is_counted_where_it_will_stand(
 async def test_a_file_that_changes_is_another_document(room: Room, lease: Path) -> None:
     conversation_id = await chat(room, lease)
     await ask(room, conversation_id, "What is the rent?", "850 euros [1].")
-    gone: list[str] = []
-    room.library.on_gone = gone.append
     lease.write_text(LEASE.replace("850", "900"))
     await room.library.look()
     await room.library.settled()
     answer = await ask(room, conversation_id, "And now?", "900 euros [1].")
     assert "900" in prompt_text(room, room.engine.streams[1].prompt)
     one, other = source_of(room, 0)[0], source_of(room, 1)[0]
-    await until(lambda: bool(gone))
-    assert one != other and list(map(document_source, gone)) == [one]
+    await until(lambda: bool(room.gone))
+    assert one != other and list(map(document_source, room.gone)) == [one]
     assert answer.grounds is not None and answer.grounds.cited == (1,)
 
 
 async def test_who_removes_the_file_is_heard_once_and_only_if_it_was_read(
     room: Room, lease: Path
 ) -> None:
-    gone: list[str] = []
-    room.library.on_gone = gone.append
     await ask(room, await chat(room, lease), "What is the rent?", "850 euros [1].")
     assert len(await room.library.ever_read_whole()) == 1
     await room.library.remove(lease.parent)
-    await until(lambda: bool(gone))
-    assert list(map(document_source, gone)) == [source_of(room, 0)[0]]
+    await until(lambda: bool(room.gone))
+    assert list(map(document_source, room.gone)) == [source_of(room, 0)[0]]
     assert await room.library.ever_read_whole() == []
 
 

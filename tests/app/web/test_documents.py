@@ -359,7 +359,7 @@ async def test_an_embedding_model_is_chosen_after_it_is_said_what_it_costs(
     assert "1 passage" in said["question"] and services.settings.embedder == "none"
     here = await act(client, "embedder", path=model, is_sure=True)
     assert here["meaning"]["chosen"] == services.settings.embedder == model
-    await services.documents.embeddings.settled()
+    await services.documents.embeddings.background.settled()
     here = (await client.get(PLACE)).json()
     assert "1 of 1 passage" in here["meaning"]["words"]
     assert "forget" in (await act(client, "embedder", path="none"))["question"]

@@ -12,6 +12,7 @@ from engine.errors import EngineError, ModelUnsupported
 from tests.engine.backends.llama_cpp.tiny_model import write_tiny_model
 from tests.fake_embedder import COMMAND, WIDTH, asked, write_fake_model
 from tests.tiny_bert import write_tiny_package
+from tests.waiting import until
 
 
 def process_for(path: Path, **values: object) -> EmbeddingProcess:
@@ -45,6 +46,26 @@ async def test_a_process_that_dies_is_followed_by_another(tmp_path: Path) -> Non
     await process.embed("DIE ONCE", is_query=False)
     assert process.num_started == 2
     await process.close()
+
+
+async def test_a_process_that_nobody_asks_ends_and_the_next_text_starts_another(
+    tmp_path: Path,
+) -> None:
+    process = process_for(write_fake_model(tmp_path / "a.json"), rest_s=0.01)
+    first = await process.embed("the river", is_query=False)
+    await until(lambda: process._process is None)
+    np.testing.assert_array_equal(first, await process.embed("the river", is_query=False))
+    assert process.num_started == 2 and process.known is not None
+    await process.close()
+
+
+async def test_a_process_that_is_asked_again_and_again_does_not_end(tmp_path: Path) -> None:
+    process = process_for(write_fake_model(tmp_path / "a.json", text_s=0.02), rest_s=0.01)
+    waiting = [process.embed(f"text {number}", is_query=False) for number in range(5)]
+    assert len(await asyncio.gather(*waiting)) == 5
+    assert process.num_started == 1
+    await process.close()
+    assert [task for task in asyncio.all_tasks() if "Rest" in repr(task)] == []
 
 
 async def test_a_text_that_ends_two_processes_is_given_up(tmp_path: Path) -> None:
