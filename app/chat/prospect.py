@@ -17,7 +17,7 @@ from app.chat.chat_model import ChatModel
 from app.chat.draft import Draft
 from app.chat.example import Example
 from app.chat.message import Conversation, Message, Role, unstored
-from app.chat.prompts import digest_of, left_out_before
+from app.chat.prompts import left_out_before, prompt_digest
 from app.chat.whole_reading import Reading, reading_of
 from app.history.conversations import Conversations
 from engine.errors import EngineError, UsageError
@@ -148,7 +148,7 @@ class Prospects:
     async def _row(
         self, model: ChatModel, belonging: Belonging, prompt: list[int]
     ) -> NDArray[np.float32]:
-        key = belonging.owner, digest_of(prompt)
+        key = belonging.owner, prompt_digest(prompt)
         task = self._rows.pop(key, None)
         if task is None or (task.done() and (task.cancelled() or task.exception())):
             task = asyncio.create_task(_read(model, belonging, prompt))

@@ -11,7 +11,7 @@ from app.chat.context import FULL, prompt_limit
 from app.chat.draft import Draft, message_size
 from app.chat.example import Example
 from app.chat.message import Conversation, Message, Role, unstored
-from app.chat.prompts import digest_of, left_out_before
+from app.chat.prompts import left_out_before, prompt_digest
 from app.chat.whole_reading import Cost, cost_of, held_reading
 from app.documents.scope import Scope
 from app.history.conversations import Conversations
@@ -210,7 +210,7 @@ class Sights:
             stretches=await asyncio.to_thread(_stretches, model.loaded.tokenizer, token_ids),
             num_tokens=len(token_ids),
             has_summary=bool(known.summary),
-            doubt=_doubt(answer, model.name, digest_of(token_ids)),
+            doubt=_doubt(answer, model.name, prompt_digest(token_ids)),
         )
 
     async def _num_used(
