@@ -109,8 +109,8 @@ class Prospects:
         held = left_out_before(shown)
         draft = Draft(model, conversation, path, None if path else SAMPLE)
         belonging = belonging_of(conversation.conversation_id)
-        documents = conversation.documents
-        if documents is not None and documents.as_whole and self._answering is not None:
+        documents = conversation.read_whole
+        if documents is not None and self._answering is not None:
             reading = await reading_of(draft, documents, params.max_tokens, self._answering())
             if isinstance(reading, Reading):
                 draft, belonging = await reading.applied(draft)

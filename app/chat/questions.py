@@ -150,8 +150,8 @@ class Questions:
             return ""
         if held is not None:
             return "" if held.whole is None else await held_reading(held, self._answering())
-        documents = draft.conversation.documents
-        if documents is None or not documents.as_whole:
+        documents = draft.conversation.read_whole
+        if documents is None:
             return ""
         return await reading_of(draft, documents, max_answer_tokens, self._answering())
 
