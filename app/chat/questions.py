@@ -117,7 +117,8 @@ class Questions:
         documents = conversation.documents
         if documents is None or self._answering is None:
             raise UsageError(NOTHING_CHOSEN)
-        read = await self._answering().whole(documents)
+        seen = await self._answering().whole(documents)
+        read = None if seen is None else await self._answering().mark_whole(seen)
         if read is None:
             raise UsageError(NOT_ONE_TO_SUM_UP)
         digest = await digest_of(
