@@ -242,6 +242,20 @@ class FakeModelInUse:
 
     def __init__(self, services: "FakeServices") -> None:
         self._services = services
+        self.name = "SmolLM2 135M Instruct"
+        self.used: list[Path] = []
+
+    async def use(self, path: Path) -> str:
+        self.used.append(path)
+        return ""
+
+    async def use_adapters(self, adapters: Sequence[Adapter]) -> str:
+        services = self._services
+        services.settings = services.settings.with_adapters(services.model_path, adapters)
+        return ""
+
+    async def remove(self, model: LocalModel) -> None:
+        self._services.library.remove(model)
 
     async def reload(self) -> None:
         raise UsageError("There is no model to load.")
@@ -276,7 +290,6 @@ class FakeServices:
         self.updates = Updates(self.library.connections, lambda: "")
         self.pending = Pending()
         self.senses = TEXT_ALONE
-        self.used: list[Path] = []
         self.model = FakeModelInUse(self)
         self.memory = None
         self.start_facts = StartFacts()
@@ -284,7 +297,6 @@ class FakeServices:
         self.settings = Settings(
             default_system_prompt="You are a helpful assistant.", embedder=NONE
         )
-        self.model_name = "SmolLM2 135M Instruct"
         self.is_starter_model = True
         self.model_error = ""
         self.model_notice = ""
@@ -325,17 +337,6 @@ class FakeServices:
     @property
     def adapters(self) -> tuple[Adapter, ...]:
         return self.settings.adapters_of(self.model_path)
-
-    async def use_adapters(self, adapters: Sequence[Adapter]) -> str:
-        self.settings = self.settings.with_adapters(self.model_path, adapters)
-        return ""
-
-    async def use_model(self, path: Path) -> str:
-        self.used.append(path)
-        return ""
-
-    async def remove_model(self, model: LocalModel) -> None:
-        self.library.remove(model)
 
     async def tell(
         self,

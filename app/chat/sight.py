@@ -11,7 +11,7 @@ from app.chat.context import FULL, prompt_limit
 from app.chat.draft import Draft, message_size
 from app.chat.example import Example
 from app.chat.message import Conversation, Message, Role, unstored
-from app.chat.prompts import digest_of, left_out_before
+from app.chat.prompts import left_out_before, prompt_digest
 from app.chat.whole_reading import Cost, cost_of, held_reading
 from app.documents.scope import Scope
 from app.history.conversations import Conversations
@@ -210,7 +210,7 @@ class Sights:
             stretches=await asyncio.to_thread(_stretches, model.loaded.tokenizer, token_ids),
             num_tokens=len(token_ids),
             has_summary=bool(known.summary),
-            doubt=_doubt(answer, model.name, digest_of(token_ids)),
+            doubt=_doubt(answer, model.name, prompt_digest(token_ids)),
         )
 
     async def _num_used(
@@ -218,14 +218,13 @@ class Sights:
     ) -> int:
         """From the newest answer, which knows; otherwise everything is counted."""
         conversation_id = conversation.conversation_id
-        wants_whole = conversation.documents is not None and conversation.documents.as_whole
         for message in reversed(await self._conversations.messages(conversation_id, limit=2)):
             if message.seen.num_tokens and message.model == model.name:
                 size = await asyncio.to_thread(message_size, model, message)
                 num_used = message.seen.num_tokens + size
                 if message.grounds is None:
                     break
-                if message.grounds.whole is not None and wants_whole:
+                if message.grounds.whole is not None and conversation.read_whole is not None:
                     return num_used
                 # The passages of files do not stand before the next message any more.
                 num_used -= message.grounds.num_tokens
@@ -239,8 +238,8 @@ class Sights:
         self, model: ChatModel, conversation: Conversation, max_answer_tokens: int
     ) -> int:
         """The tokens of the document that the next message has before it."""
-        documents = conversation.documents
-        if documents is None or not documents.as_whole or self._answering is None:
+        documents = conversation.read_whole
+        if documents is None or self._answering is None:
             return 0
         read = await self._answering().whole(documents)
         if read is None:

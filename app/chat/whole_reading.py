@@ -143,12 +143,15 @@ async def reading_of(
 ) -> Reading | str:
     """For the question of a draft. Or why the document is searched instead; empty where nothing
     can be, which the search says."""
-    read = await answering.whole(scope)
-    if read is None:
+    seen = await answering.whole(scope)
+    if seen is None:
         return NOT_ONE if await answering.num_documents(scope) else ""
-    cost = await cost_of(draft.model, read, max_answer_tokens)
+    cost = await cost_of(draft.model, seen, max_answer_tokens)
     if not cost.fits:
-        return too_long(read, cost)
+        return too_long(seen, cost)
+    read = await answering.mark_whole(seen)
+    if read is None:
+        return ""
     return Reading(read, grounds_of_whole(read, scope, draft.question, cost.num_tokens))
 
 

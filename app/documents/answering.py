@@ -76,9 +76,13 @@ class Answering:
         return await asyncio.to_thread(_fit, grounds, num_tokens, most)
 
     async def whole(self, scope: Scope) -> WholeText | None:
-        """The one document that is asked, all of it. None: it is not one. Raises UsageError for a
-        collection that is not there."""
+        """The one document that is asked, all of it, to be looked at. None: it is not one. Raises
+        UsageError for a collection that is not there."""
         return await self._library().whole(scope)
+
+    async def mark_whole(self, read: WholeText) -> WholeText | None:
+        """What was looked at, as a model reads it now. None: it has gone."""
+        return await self._library().mark_whole(read)
 
     async def num_documents(self, scope: Scope) -> int:
         """How many with text are asked."""

@@ -10,7 +10,7 @@ Which places were added and what collections they are in stands nowhere else.
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -105,6 +105,9 @@ class Library:
         self._finder = Database(path, LIBRARY, is_reader=True)
         self._roots = Roots(self._store, own, received)
         self._search = Search()
+        self._fences: dict[str, str] = {}
+        """Of documents that were looked at whole and never read. Owned by the thread of `_finder`.
+        """
         self._looking = asyncio.Lock()
         self.embeddings = Embeddings(self._store, self._finder, embedding)
         self._intake = Intake(self._store, reader, self.embeddings.background.wake, scans)
@@ -334,21 +337,27 @@ class Library:
         return await self.ask(ask)
 
     async def whole(self, scope: Scope) -> WholeText | None:
-        """The one document with text that is there to be asked, all of it. None: there is none, or
-        there are more. Raises UsageError for a collection that is not there."""
+        """The one document with text that is there to be asked, all of it, to be looked at. None:
+        there is none, or there are more. Raises UsageError for a collection that is not there."""
 
-        def ask(tables: Tables) -> tuple[int | None, WholeText | None]:
+        def ask(tables: Tables) -> WholeText | None:
             condition, values = files_in(tables, scope.collections, scope.paths)
             document_id = only_document(tables, condition, values)
             if document_id is None:
-                return None, None
-            return document_id, whole_text(tables, document_id, condition, values)
+                return None
+            return whole_text(tables, document_id, self._fences, condition, values)
 
-        document_id, found = await self.ask(ask)
-        if document_id is None or found is not None:
-            return found
-        await self._store.run(lambda tables: mark_whole(tables, document_id))
-        return (await self.ask(ask))[1]
+        return await self.ask(ask)
+
+    async def mark_whole(self, read: WholeText) -> WholeText | None:
+        """As a model reads it now, which may keep something of it: that is noted, and its fence
+        stays. None: it has gone."""
+        if read.is_marked:
+            return read
+        fence = await self._store.run(lambda tables: mark_whole(tables, read.whole))
+        if fence is None:
+            return None
+        return replace(read, whole=replace(read.whole, fence=fence), is_marked=True)
 
     async def num_documents(self, scope: Scope) -> int:
         """How many with text are there to be asked. Raises UsageError for a collection that is not
@@ -364,7 +373,7 @@ class Library:
 
         def ask(tables: Tables) -> WholeText | None:
             document_id = document_with(tables, sha256)
-            return None if document_id is None else whole_text(tables, document_id)
+            return None if document_id is None else whole_text(tables, document_id, self._fences)
 
         return await self.ask(ask)
 

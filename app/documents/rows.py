@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from sqlite_utils import Database as Tables
 
 from app.amounts import counted
-from app.documents.contents import forget_unused, note, noted
+from app.documents.contents import forget_unused
 from app.documents.document import FileState
+from app.documents.index_facts import note, noted
 from app.documents.ocr import remedy
 from app.documents.scan import Changes, Stamp
 from app.history.rows import storable

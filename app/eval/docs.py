@@ -226,26 +226,22 @@ async def _measure(
         to_write: list[tuple[Asked, Grounds]] = []
         for asked in chosen:
             tally = tallies.setdefault(asked.name, Tally())
-            grounds = await _look(library, answering, asked, tally)
-            if has_meaning and asked.gold:
+            grounds = await answering.look(asked.text, asked.scope)
+            tally.num_questions += 1
+            tally.num_refused += not grounds.is_found
+            if not asked.gold:
+                continue
+            tally.places.add(await _golden(library, asked, Legs.BOTH))
+            if has_meaning:
                 tally.by_words.add(await _golden(library, asked, Legs.WORDS))
                 tally.by_meaning.add(await _golden(library, asked, Legs.MEANING))
-            if grounds.is_found and asked.gold and asked.answers:
+            if grounds.is_found and asked.answers:
                 await _mark(answering, asked, grounds, rnd.choice(chosen), tally, rnd)
                 to_write.append((asked, grounds))
         if num_answers and to_write:
             await _write(to_write[:num_answers], answering, config, tallies)
         await library.close()
     return tallies
-
-
-async def _look(library: Library, answering: Answering, asked: Asked, tally: Tally) -> Grounds:
-    grounds = await answering.look(asked.text, asked.scope)
-    tally.num_questions += 1
-    tally.num_refused += not grounds.is_found
-    if asked.gold:
-        tally.places.add(await _golden(library, asked, Legs.BOTH))
-    return grounds
 
 
 async def _golden(library: Library, asked: Asked, legs: Legs) -> list[bool]:

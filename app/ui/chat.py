@@ -60,7 +60,7 @@ def welcome(services: Services, is_early: bool = False) -> str:
     whether a conversation will be opened, so that the page's style may hold it back."""
     try:
         problem = services.model_error
-        name = show_verbatim(services.model_name)
+        name = show_verbatim(services.model.name)
         is_tiny = services.is_starter_model
     except InglenookError as error:
         problem = str(error)

@@ -48,7 +48,7 @@ AT_ONCE = 16
 DOCUMENTS_AT_ONCE = 20
 QUIET_LOOK_S = 0.25
 PATIENCE_S = 5.0
-"""A question's vector takes 10 ms, and 0.7 s where its process must start (the English model)."""
+"""A question's vector takes 10 to 40 ms, and 1 to 2 s more where its process must start."""
 
 Made = tuple[Wanted, NDArray[np.float32]]
 

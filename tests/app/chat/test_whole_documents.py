@@ -330,3 +330,40 @@ async def test_what_it_takes_is_said_before_anything_is_read(room: Room, lease: 
     each = model.loaded.info.kv_bytes_per_token
     assert sight.kv_bytes == sight.cost.num_tokens * each
     assert await sights.whole(Scope(paths=(str(lease.parent),)), None) is None
+    # Who looks writes nothing down, and sees what will be read.
+    assert await room.library.ever_read_whole() == []
+    answer = await ask(room, await chat(room, lease), "What is the rent?", "850 euros [1].")
+    assert len(await room.library.ever_read_whole()) == 1
+    assert answer.grounds is not None and answer.grounds.num_tokens == sight.cost.num_tokens
+    assert await sights.whole(scope, None) == sight
+
+
+async def test_what_is_too_long_to_be_read_is_not_noted_as_read(room: Room, lease: Path) -> None:
+    lease.write_text("\f".join([LEASE] * 8))
+    await room.library.add(lease)
+    await room.library.settled()
+    room.engine.max_request_tokens = 1600
+    answer = await ask(room, await chat(room, lease), "What is the rent?", "850 euros [1].")
+    assert "so it was searched" in answer.notice
+    assert await room.library.ever_read_whole() == []
+
+
+async def test_a_file_that_goes_between_the_look_and_the_reading_is_not_read(
+    room: Room, lease: Path
+) -> None:
+    seen = await room.answering.whole(Scope(paths=(str(lease),)))
+    assert seen is not None and not seen.is_marked
+    await room.library.remove(lease.parent)
+    assert await room.answering.mark_whole(seen) is None
+
+
+async def test_two_who_look_before_it_is_read_read_it_with_one_fence(
+    room: Room, lease: Path
+) -> None:
+    scope = Scope(paths=(str(lease),))
+    seen = await room.answering.whole(scope)
+    assert seen is not None
+    other = replace(seen, whole=replace(seen.whole, fence="0badcafe"))
+    one, two = [await room.answering.mark_whole(each) for each in (seen, other)]
+    assert one == two == await room.answering.whole(scope)
+    assert one is not None and one.whole.fence == seen.whole.fence and one.is_marked

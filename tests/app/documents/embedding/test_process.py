@@ -1,12 +1,16 @@
 import asyncio
+import sys
 from pathlib import Path
 
 import numpy as np
+import psutil
 import pytest
 
+from app.documents.embedding.child import NICENESS
 from app.documents.embedding.embedder import Prefixes
 from app.documents.embedding.minilm import convert
 from app.documents.embedding.process import EmbeddingProcess
+from app.documents.process import BEHIND
 from engine.backends.llama_cpp.embedding_model import EmbeddingModel
 from engine.errors import EngineError, ModelUnsupported
 from tests.engine.backends.llama_cpp.tiny_model import write_tiny_model
@@ -134,6 +138,21 @@ async def test_the_real_process_computes_as_the_model_does_here(tmp_path: Path) 
         vector = await process.embed("the house of bread", is_query=is_query)
         np.testing.assert_allclose(vector, model.embed("the house of bread"), atol=1e-6)
     model.close()
+    await process.close()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="there alone a thread has its own niceness")
+async def test_passages_stand_further_behind_than_questions(tmp_path: Path) -> None:
+    path = tmp_path / "tiny.gguf"
+    convert(write_tiny_package(tmp_path / "tiny"), path)
+    process = EmbeddingProcess(path)
+    await process.embedder()
+    assert process._process is not None
+    folder = Path(f"/proc/{process._process._process.pid}/task")
+    stats = [(each / "stat").read_text().rpartition(")")[2].split() for each in folder.iterdir()]
+    own = psutil.Process().nice()
+    behind = min(19, own + BEHIND)
+    assert {int(stat[16]) for stat in stats} == {behind, min(19, behind + NICENESS)}
     await process.close()
 
 
