@@ -19,6 +19,7 @@ from app.chat.chat_model import ChatModel
 from app.chat.digest import IN_SHORT_HEADING, Digest, progress
 from app.chat.guided import MOST_TRIES, Checker
 from app.chat.likelihoods import NUM_ALTERNATIVES
+from app.chat.measured import together
 from app.chat.message import Message, MessageState, Role
 from app.chat.questions import Questions, begun_by
 from app.chat.quotations import marks_only
@@ -32,6 +33,7 @@ from app.settings import Settings
 from engine.async_engine import OutputStream
 from engine.errors import HistoryError, InglenookError, NotFound, UsageError
 from engine.guided.answer import Guidance
+from engine.metrics import Timings
 from engine.request import FinishReason, RequestOutput
 from engine.sampling_params import SamplingParams
 
@@ -221,12 +223,14 @@ class ChatSession:
         began = monotonic()
         guidance = await marks_only(writing.question.model, 0)
         summaries: list[str] = []
+        measured: list[Timings] = []
         for number, section in enumerate(digest.sections, start=1):
             notice = progress(digest, number, monotonic() - began)
             writing.part(section.heading)
             writing.note(notice)
             prompt = await digest.prompt_of(section)
             last = await self._ask(writing, prompt, digest.params, guidance, notice)
+            measured += [last.timings] if last.timings else []
             if writing.is_stopped:
                 break
             summaries.append(writing.settle_part())
@@ -235,9 +239,10 @@ class ChatSession:
             if short is not None:
                 writing.part(IN_SHORT_HEADING)
                 last = await self._ask(writing, short, digest.params, guidance)
+                measured += [last.timings] if last.timings else []
         assert writing.question.grounds is not None
         await self._cite(writing, writing.question.grounds)
-        writing.finish(last, None)
+        writing.finish(replace(last, timings=together(measured)), None)
 
     async def _ask(
         self,
