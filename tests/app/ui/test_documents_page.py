@@ -448,8 +448,52 @@ async def test_a_file_without_room_says_that_it_is_searched(
         "lease.pdf has 51,000 tokens, and 6,768 fit beside a question and its answer: it is"
         " searched. A context of 65,536 tokens would hold it"
     )
-    await expect(page.get_by_label("Read all of it")).to_be_disabled()
+    box = page.get_by_label("Read all of it")
+    await expect(box).to_be_disabled()
+    await expect(box).to_have_css("opacity", "0.55")
+    await expect(page.locator("#whole_row label span")).to_have_css("opacity", "0.55")
     assert tab.faults == []
+
+
+async def test_a_long_name_leaves_its_arrow_free_beside_open_settings(
+    services: FakeServices, arrive: Arrive
+) -> None:
+    path = "/papers/lease-agreement-for-the-old-mill-by-the-river.txt"
+    await services.conversations.create("Long name", documents=Scope(paths=(path,)))
+    tab = await arrive(viewport={"width": 1280, "height": 800})
+    await tab.open("Long name")
+    await tab.page.get_by_role("button", name="Settings").first.click()
+    await tab.page.locator("#right.open").wait_for()
+    free = """() => {
+      const [text, arrow] = ["#asks input", "#asks .icon-wrap"].map((each) =>
+        document.querySelector(each).getBoundingClientRect());
+      const { paddingRight } = getComputedStyle(document.querySelector("#asks input"));
+      return text.right - parseFloat(paddingRight) - arrow.left;
+    }"""
+    assert await tab.page.evaluate(free) <= 0
+
+
+async def test_long_lists_keep_all_digits_of_their_numbers(
+    services: FakeServices, arrive: Arrive
+) -> None:
+    conversation = await services.conversations.create("Long list")
+    lines = "\n".join(f"{number}. Item" for number in range(995, 1005))
+    texts = ["One", "1. Item", "Ten", "7. Item\n8. Item\n9. Item\n10. Item", "Many", lines]
+    await services.tell(conversation.conversation_id, texts)
+    tab = await arrive()
+    await tab.open("Long list")
+    await expect(tab.page.locator("#chat ol")).to_have_count(3)
+    # How much wider the room is than the number that stands in it.
+    spare = """() => [...document.querySelectorAll("#chat ol")].map((list) => {
+      const number = document.createElement("span");
+      number.textContent = `${list.start + list.children.length - 1}. `;
+      number.style.cssText = "position: absolute; white-space: pre";
+      list.lastElementChild.append(number);
+      const { width } = number.getBoundingClientRect();
+      number.remove();
+      return parseFloat(getComputedStyle(list).paddingLeft) - width;
+    })"""
+    assert min(await tab.page.evaluate(spare)) >= 0
 
 
 async def test_what_finds_by_meaning_is_chosen_on_the_sheet(
