@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 
 from app.chat.belonging import document_source
+from app.chat.context import prompt_limit
 from app.chat.message import MessageState
 from app.chat.prospect import Prospects
 from app.chat.sight import Sights
+from app.chat.whole_reading import ROOM_TO_ASK, cost_of
 from app.documents.grounds import with_marks
 from app.documents.scope import WHOLE_LIBRARY, Scope
 from engine.errors import UsageError
@@ -127,11 +129,25 @@ async def test_what_has_no_room_is_searched_and_that_is_said(room: Room, lease: 
     assert answer.grounds.quotations
     assert "lease.txt has 2," in answer.notice and "so it was searched" in answer.notice
     assert "A context of 4,096 tokens would hold it" in answer.notice
+
+
+async def test_what_the_model_was_not_made_for_is_said_with_the_tokens(
+    room: Room, lease: Path
+) -> None:
     lease.write_text("\f".join([LEASE] * 20))
+    room.engine.max_request_tokens = 1600
     await room.library.add(lease)
     await room.library.settled()
     answer = await ask(room, await chat(room, lease), "What is the rent?", "850 euros [1].")
     assert "so it was searched" in answer.notice and "would hold it" not in answer.notice
+    read = await room.answering.whole(Scope(paths=(str(lease),)))
+    assert read is not None
+    max_answer = room.settings.sampling.max_tokens
+    cost = await cost_of(room.chat_model, read, max_answer)
+    assert f"It needs a context of {cost.needed:,} tokens" in answer.notice
+    assert "this model was made for 4,096: to have it read whole, choose" in answer.notice
+    assert prompt_limit(cost.needed, max_answer) >= cost.num_tokens + ROOM_TO_ASK
+    assert prompt_limit(cost.needed - 2, max_answer) < cost.num_tokens + ROOM_TO_ASK
 
 
 async def test_several_documents_are_searched_and_that_is_said(room: Room, lease: Path) -> None:

@@ -223,3 +223,16 @@ class TestWhole:
         console = await ask(services, QUESTION, files=(str(papers),), whole=True)
         assert "Only a single document" in console.notes[0]
         assert "page 2" in console.out and services.engine.background == []
+
+    async def test_what_is_too_long_for_the_model_says_what_it_needs(
+        self, services: FakeModelServices, papers: Path
+    ) -> None:
+        services.engine.script = "It rises at Maloja [1]."
+        services.max_request_tokens = services.engine.trained_context = 1500
+        file = papers / "inn.txt"
+        file.write_text("The river Inn rises in Switzerland, at Maloja. " * 40)
+        await services.documents.add(file)
+        await services.documents.settled()
+        console = await ask(services, QUESTION, files=(str(file),), whole=True)
+        assert "so it was searched. It needs a context of " in console.notes[0]
+        assert "this model was made for 1,500" in console.notes[0]

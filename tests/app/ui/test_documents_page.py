@@ -396,7 +396,7 @@ async def test_one_file_is_chosen_to_be_read_whole_after_its_cost_was_shown(
 ) -> None:
     await services.documents.add(papers)
     await services.documents.settled()
-    cost = Cost(num_tokens=6_142, most=6_768, larger=None)
+    cost = Cost(num_tokens=6_142, most=6_768, needed=8_192, trained=8_192, larger=None)
     services.sights.whole_sight = WholeSight(
         name="lease.pdf", num_pages=12, cost=cost, kv_bytes=141_000_000
     )
@@ -436,7 +436,7 @@ async def test_a_file_without_room_says_that_it_is_searched(
     services.sights.whole_sight = WholeSight(
         name="lease.pdf",
         num_pages=60,
-        cost=Cost(num_tokens=51_000, most=6_768, larger=65_536),
+        cost=Cost(num_tokens=51_000, most=6_768, needed=52_424, trained=131_072, larger=65_536),
         kv_bytes=1_000_000_000,
     )
     tab = await arrive()
@@ -447,6 +447,19 @@ async def test_a_file_without_room_says_that_it_is_searched(
     await expect(page.locator("#whole_cost")).to_contain_text(
         "lease.pdf has 51,000 tokens, and 6,768 fit beside a question and its answer: it is"
         " searched. A context of 65,536 tokens would hold it"
+    )
+    sight = services.sights.whole_sight
+    assert sight.cost is not None
+    small = replace(sight.cost, trained=8_192, larger=None)
+    services.sights.whole_sight = replace(sight, cost=small)
+    await page.reload()
+    await tab.settle()
+    await page.locator("#open_documents").click()
+    await page.get_by_role("tab", name="Files").click()
+    await page.get_by_role("button", name="Ask questions of lease.pdf").click()
+    await expect(page.locator("#whole_cost")).to_contain_text(
+        "It needs a context of 52,424 tokens, and this model was made for 8,192: to have it read"
+        " whole, choose a model that was made for more."
     )
     box = page.get_by_label("Read all of it")
     await expect(box).to_be_disabled()
