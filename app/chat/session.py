@@ -24,6 +24,7 @@ from app.chat.message import Message, MessageState, Role
 from app.chat.questions import Questions, begun_by
 from app.chat.quotations import marks_only
 from app.chat.summary import summarise
+from app.chat.whole_progress import WholeProgress
 from app.chat.whole_reading import Readers
 from app.chat.writing import Writing
 from app.documents.grounds import Grounds, nothing_found
@@ -258,12 +259,17 @@ class ChatSession:
         begun = writing.question.begun
         beginning = begun.token_ids if begun else ()
         belonging = writing.question.options.belonging
+        read = writing.question.read if belonging.source else None
+        told = ""
+        progress = None if read is None else WholeProgress(read, belonging.num_source_tokens)
         async with self._readers.alone(belonging, lambda: _waits(writing)) as note_read:
             if writing.doing == WAITING:
                 writing.tell("")
             with self._submit(writing, prompt, params, guidance, beginning) as stream:
                 async for last in stream:
                     writing.add(last)
+                    if progress is not None:
+                        told = _tell(writing, told, progress.after(last.num_prompt_tokens_read))
                     note_read(len(prompt) if last.token_ids else last.num_prompt_tokens_read)
                     is_due = last.finish_reason is None and monotonic() - saved >= SAVE_INTERVAL_S
                     if last.text and is_due:
@@ -348,6 +354,13 @@ class ChatSession:
         except HistoryError as error:
             # Also when an earlier try that was cut short has stored it after all.
             logger.warning("an answer was not stored at the end: %s", error)
+
+
+def _tell(writing: Writing, told: str, doing: str) -> str:
+    """Say what goes on now, where it is something else than what was `told` before."""
+    if doing != told:
+        writing.tell(doing)
+    return doing
 
 
 def _waits(writing: Writing) -> bool:

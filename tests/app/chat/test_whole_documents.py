@@ -1,6 +1,7 @@
 """A document that is read from its beginning to its end, and the conversations about it."""
 
 import asyncio
+import html
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +16,7 @@ from app.chat.sight import Sights
 from app.chat.whole_reading import ROOM_TO_ASK, cost_of
 from app.documents.grounds import with_marks
 from app.documents.scope import WHOLE_LIBRARY, Scope
+from app.ui.render import waiting_for
 from engine.errors import UsageError
 from engine.sampling_params import SamplingParams
 from tests.app.chat.room import Room
@@ -275,6 +277,26 @@ async def test_a_temporary_chat_about_it_is_not_durable(room: Room, lease: Path)
     await ask(room, await chat(room, lease, temporary=True), "What is the rent?", "850 euros [1].")
     belonging = room.engine.streams[0].options.belonging
     assert not belonging.is_durable and belonging.source
+
+
+async def test_while_it_is_read_that_is_said_and_not_that_the_message_is(
+    room: Room, lease: Path
+) -> None:
+    job = await room.jobs.send(await chat(room, lease), "What is the rent?")
+    stream = await room.stream()
+    num_tokens = stream.options.belonging.num_source_tokens
+    stream.read(num_tokens // 2)
+    await until(lambda: bool(job.answer.doing))
+    said = waiting_for(job.answer)
+    assert html.unescape(said).startswith(
+        "Reading lease.txt from its beginning to its end: page 2 of 3,"
+        f" {num_tokens // 2:,} of {num_tokens:,} tokens."
+    )
+    stream.read(num_tokens)
+    await until(lambda: not job.answer.doing)
+    assert "Reading your message" in waiting_for(job.answer)
+    stream.end("850 euros [1].")
+    await job.finished()
 
 
 class TestReadOnce:

@@ -1,5 +1,6 @@
 """`docs ask`: an answer with its passages in a terminal, from a model that the test writes."""
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from engine.errors import UsageError
 from tests.app.commands.console import Recorder
 from tests.fakes_documents import FakeReader
 from tests.fakes_model import FakeModelServices
+from tests.waiting import until
 
 QUESTION = "Where does the river Inn rise?"
 
@@ -215,6 +217,24 @@ class TestWhole:
         assert said["whole"] is True
         assert [each["n"] for each in said["citations"]] == [2]
         assert [each["n"] for each in said["passages"]] == [2]
+
+    async def test_how_far_it_is_read_is_said_to_who_waits(
+        self, services: FakeModelServices, papers: Path
+    ) -> None:
+        services.engine.script = "It rises at Maloja [2]."
+        services.engine.is_busy = True
+        console = Recorder()
+        files = (str(papers / "inn.txt"),)
+        asked = Options(command="docs", action="ask", text=QUESTION, files=files, whole=True)
+        asking = asyncio.create_task(carry_out(services, asked, console))
+        await until(lambda: bool(services.engine.background))
+        (kept,) = services.engine.background
+        kept.read(20)
+        await until(lambda: bool(console.progressed))
+        assert f"page 1 of 2, 20 of {len(kept.prompt):,} tokens" in console.progressed[0]
+        kept.end()
+        await asking
+        assert len(console.progressed) == 1
 
     async def test_several_files_are_searched_and_that_is_said(
         self, services: FakeModelServices, papers: Path
