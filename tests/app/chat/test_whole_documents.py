@@ -196,7 +196,12 @@ async def test_before_the_first_question_it_is_counted_where_it_will_stand(
     await room.conversations.set_documents(conversation_id, None)
     without = await sights.fill(conversation_id, "")
     assert whole is not None and without is not None
-    assert whole.num_used - without.num_used > len(LEASE)
+    assert whole.num_used - without.num_used == whole.num_whole > len(LEASE)
+    # One that is not stored yet takes as much.
+    new = await sights.fill(None, "", documents=Scope(paths=(str(lease),), as_whole=True))
+    searched = await sights.fill(None, "", documents=Scope(paths=(str(lease),)))
+    assert new is not None and searched is not None
+    assert new.num_used - searched.num_used == new.num_whole == whole.num_whole
 
 
 async def test_a_file_that_changes_is_another_document(room: Room, lease: Path) -> None:

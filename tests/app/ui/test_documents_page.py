@@ -10,7 +10,7 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Locator, Route, expect
 
-from app.chat.sight import WholeSight
+from app.chat.sight import Fill, WholeSight
 from app.chat.whole_reading import Cost
 from app.documents.answering import Answering
 from app.documents.citation import Citation, Span, Verdict
@@ -400,6 +400,9 @@ async def test_one_file_is_chosen_to_be_read_whole_after_its_cost_was_shown(
     services.sights.whole_sight = WholeSight(
         name="lease.pdf", num_pages=12, cost=cost, kv_bytes=141_000_000
     )
+    services.sights.filled = Fill(
+        num_used=6_200, num_typed=0, limit=6_768, max_tokens=8_192, num_whole=6_142
+    )
     tab = await arrive()
     page = tab.page
     await expect(page.locator("#whole_row")).to_be_hidden()
@@ -414,6 +417,8 @@ async def test_one_file_is_chosen_to_be_read_whole_after_its_cost_was_shown(
     )
     await page.get_by_label("Read all of it").check()
     await expect(chosen).to_have_value("Whole file: lease.pdf")
+    # Before anything is said, as the document takes most of the room.
+    await expect(page.locator("#meter")).to_contain_text("6,200 of 8,192 tokens")
     await tab.send("Are dogs allowed?")
     await tab.sees_answer("Hello there.")
     newest = (await services.conversations.list(limit=1))[0]
