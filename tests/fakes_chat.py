@@ -14,7 +14,7 @@ from app.chat.forms import Forms
 from app.chat.message import Conversation, Message, MessageState, Role
 from app.chat.prospect import Likely, Prospect, Step
 from app.chat.senses import TEXT_ALONE
-from app.chat.sight import Beginning, Sight, WholeSight
+from app.chat.sight import Beginning, Fill, Sight, WholeSight
 from app.documents.embedding.choice import NONE
 from app.documents.embedding.embeddings import Embedding
 from app.documents.grounds import Grounds
@@ -201,6 +201,8 @@ class FakeSights:
     """Nothing can be said of a model that is not there, unless a test says it."""
 
     whole_sight: WholeSight | None = None
+    filled: Fill | None = None
+    """How full a conversation is that reads a document whole."""
 
     async def fill(
         self,
@@ -208,8 +210,9 @@ class FakeSights:
         typed: str,
         begun: Beginning | None = None,
         attachments: Sequence[Attachment] = (),
-    ) -> None:
-        return None
+        documents: Scope | None = None,
+    ) -> Fill | None:
+        return self.filled if documents is not None and documents.as_whole else None
 
     async def whole(self, documents: Scope, conversation_id: str | None) -> WholeSight | None:
         return self.whole_sight

@@ -19,10 +19,12 @@ from app.chat.chat_model import ChatModel
 from app.chat.digest import IN_SHORT_HEADING, Digest, progress
 from app.chat.guided import MOST_TRIES, Checker
 from app.chat.likelihoods import NUM_ALTERNATIVES
+from app.chat.measured import together
 from app.chat.message import Message, MessageState, Role
 from app.chat.questions import Questions, begun_by
 from app.chat.quotations import marks_only
 from app.chat.summary import summarise
+from app.chat.whole_progress import WholeProgress
 from app.chat.whole_reading import Readers
 from app.chat.writing import Writing
 from app.documents.grounds import Grounds, nothing_found
@@ -32,6 +34,7 @@ from app.settings import Settings
 from engine.async_engine import OutputStream
 from engine.errors import HistoryError, InglenookError, NotFound, UsageError
 from engine.guided.answer import Guidance
+from engine.metrics import Timings
 from engine.request import FinishReason, RequestOutput
 from engine.sampling_params import SamplingParams
 
@@ -221,12 +224,14 @@ class ChatSession:
         began = monotonic()
         guidance = await marks_only(writing.question.model, 0)
         summaries: list[str] = []
+        measured: list[Timings] = []
         for number, section in enumerate(digest.sections, start=1):
             notice = progress(digest, number, monotonic() - began)
             writing.part(section.heading)
             writing.note(notice)
             prompt = await digest.prompt_of(section)
             last = await self._ask(writing, prompt, digest.params, guidance, notice)
+            measured += [last.timings] if last.timings else []
             if writing.is_stopped:
                 break
             summaries.append(writing.settle_part())
@@ -235,9 +240,10 @@ class ChatSession:
             if short is not None:
                 writing.part(IN_SHORT_HEADING)
                 last = await self._ask(writing, short, digest.params, guidance)
+                measured += [last.timings] if last.timings else []
         assert writing.question.grounds is not None
         await self._cite(writing, writing.question.grounds)
-        writing.finish(last, None)
+        writing.finish(replace(last, timings=together(measured)), None)
 
     async def _ask(
         self,
@@ -253,12 +259,17 @@ class ChatSession:
         begun = writing.question.begun
         beginning = begun.token_ids if begun else ()
         belonging = writing.question.options.belonging
+        read = writing.question.read if belonging.source else None
+        told = ""
+        progress = None if read is None else WholeProgress(read, belonging.num_source_tokens)
         async with self._readers.alone(belonging, lambda: _waits(writing)) as note_read:
             if writing.doing == WAITING:
                 writing.tell("")
             with self._submit(writing, prompt, params, guidance, beginning) as stream:
                 async for last in stream:
                     writing.add(last)
+                    if progress is not None:
+                        told = _tell(writing, told, progress.after(last.num_prompt_tokens_read))
                     note_read(len(prompt) if last.token_ids else last.num_prompt_tokens_read)
                     is_due = last.finish_reason is None and monotonic() - saved >= SAVE_INTERVAL_S
                     if last.text and is_due:
@@ -343,6 +354,13 @@ class ChatSession:
         except HistoryError as error:
             # Also when an earlier try that was cut short has stored it after all.
             logger.warning("an answer was not stored at the end: %s", error)
+
+
+def _tell(writing: Writing, told: str, doing: str) -> str:
+    """Say what goes on now, where it is something else than what was `told` before."""
+    if doing != told:
+        writing.tell(doing)
+    return doing
 
 
 def _waits(writing: Writing) -> bool:

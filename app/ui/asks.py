@@ -11,6 +11,7 @@ import gradio as gr
 
 from app.amounts import bytes_in_words, counted
 from app.chat.sight import WholeSight
+from app.chat.whole_reading import room_for
 from app.documents.collections import collections
 from app.documents.rows import path_from
 from app.documents.scope import WHOLE_LIBRARY, Scope
@@ -153,12 +154,9 @@ def _cost(sight: WholeSight) -> str:
     if cost is None:
         return f"<p>{pages}. What that takes is known when the model is loaded.</p>"
     if not cost.fits:
-        larger = ""
-        if cost.larger is not None:
-            larger = f" A context of {cost.larger:,} tokens would hold it (Settings, Memory)."
         return (
             f"<p>{name} has {cost.num_tokens:,} tokens, and {max(cost.most, 0):,} fit beside a"
-            f" question and its answer: it is searched.{larger}</p>"
+            f" question and its answer: it is searched. {room_for(cost)}</p>"
         )
     return (
         f"<p>{pages}, {cost.num_tokens:,} of {cost.most:,} tokens that fit,"

@@ -323,14 +323,15 @@ class Page:
         asks = self.chat.asks
         asks.choice.focus(asks.offer, asks.choice, asks.choice, **ACTING)
         chosen = [self.conversation, asks.choice]
-        asks.choice.input(asks.choose, chosen, asks.choice, **ACTING)
+        self._measuring(asks.choice.input(asks.choose, chosen, asks.choice, **ACTING).success)
         asks.choice.change(asks.look, chosen, asks.whole_outputs, **ACTING)
         ticked = asks.whole.input(asks.read_whole, [*chosen, asks.whole], asks.choice, **ACTING)
         self._measuring(ticked.success)
         given = [self.conversation, asks.choice, self.chat.answer_as.form, *self.settings.choices]
         self._then_answer(asks.sum_up.click(self.chat.sum_up_file, given, self._sent, **ACTING))
         given = [self.conversation, asks.dropped, asks.choice]
-        asks.dropped.change(asks.take, given, [asks.choice, asks.dropped], **ACTING)
+        taken = asks.dropped.change(asks.take, given, [asks.choice, asks.dropped], **ACTING)
+        self._measuring(taken.success)
 
     @told
     async def show_choice(self, conversation_id: str | None) -> Any:
@@ -413,7 +414,8 @@ class Page:
         """What fills the context, or would."""
         settings = self.settings
         boxes = [self.chat.composer, self.chat.attached.ids]
-        return [*boxes, self.conversation, settings.system_prompt, settings.examples]
+        begun = [self.chat.asks.choice, settings.system_prompt, settings.examples]
+        return [*boxes, self.conversation, *begun]
 
     def _naming(self, changed: Any) -> None:
         presets = self.settings.presets

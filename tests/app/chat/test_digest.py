@@ -11,7 +11,9 @@ from app.chat.sight import Sights
 from app.documents.grounds import Grounds
 from app.documents.quotation import Quotation
 from app.documents.scope import Scope
+from app.ui.render import figures
 from engine.errors import UsageError
+from engine.metrics import Timings
 from tests.app.chat.room import Room
 from tests.app.chat.test_documents import ask, prompt_text
 from tests.app.documents.test_grounds import quotation
@@ -110,6 +112,10 @@ async def test_each_section_is_read_alone_and_all_of_it_is_the_answer(
         "**Page 3**\n\nTenant 3 pays 300 euros.\n\n**Page 4**\n\nTenant 4 pays 400 euros.\n\n"
         "**In short**\n\nFour tenants pay."
     )
+    prompts = [each.prompt for each in room.engine.background]
+    timings = Timings(**answer.timings)
+    assert len(prompts) == 5 and timings.prompt_tokens == sum(map(len, prompts))
+    assert f"{timings.prompt_tokens:,} tokens read" in figures(answer)
     user, stored = await room.stored(conversation_id)
     assert user.content == "Sum up lease.txt, section by section." and stored == answer
     assert answer.grounds is not None and answer.grounds.is_summary

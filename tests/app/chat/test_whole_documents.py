@@ -1,6 +1,7 @@
 """A document that is read from its beginning to its end, and the conversations about it."""
 
 import asyncio
+import html
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -8,11 +9,14 @@ from pathlib import Path
 import pytest
 
 from app.chat.belonging import document_source
+from app.chat.context import prompt_limit
 from app.chat.message import MessageState
 from app.chat.prospect import Prospects
 from app.chat.sight import Sights
+from app.chat.whole_reading import ROOM_TO_ASK, cost_of
 from app.documents.grounds import with_marks
 from app.documents.scope import WHOLE_LIBRARY, Scope
+from app.ui.render import waiting_for
 from engine.errors import UsageError
 from engine.sampling_params import SamplingParams
 from tests.app.chat.room import Room
@@ -127,11 +131,25 @@ async def test_what_has_no_room_is_searched_and_that_is_said(room: Room, lease: 
     assert answer.grounds.quotations
     assert "lease.txt has 2," in answer.notice and "so it was searched" in answer.notice
     assert "A context of 4,096 tokens would hold it" in answer.notice
+
+
+async def test_what_the_model_was_not_made_for_is_said_with_the_tokens(
+    room: Room, lease: Path
+) -> None:
     lease.write_text("\f".join([LEASE] * 20))
+    room.engine.max_request_tokens = 1600
     await room.library.add(lease)
     await room.library.settled()
     answer = await ask(room, await chat(room, lease), "What is the rent?", "850 euros [1].")
     assert "so it was searched" in answer.notice and "would hold it" not in answer.notice
+    read = await room.answering.whole(Scope(paths=(str(lease),)))
+    assert read is not None
+    max_answer = room.settings.sampling.max_tokens
+    cost = await cost_of(room.chat_model, read, max_answer)
+    assert f"It needs a context of {cost.needed:,} tokens" in answer.notice
+    assert "this model was made for 4,096: to have it read whole, choose" in answer.notice
+    assert prompt_limit(cost.needed, max_answer) >= cost.num_tokens + ROOM_TO_ASK
+    assert prompt_limit(cost.needed - 2, max_answer) < cost.num_tokens + ROOM_TO_ASK
 
 
 async def test_several_documents_are_searched_and_that_is_said(room: Room, lease: Path) -> None:
@@ -178,7 +196,12 @@ async def test_before_the_first_question_it_is_counted_where_it_will_stand(
     await room.conversations.set_documents(conversation_id, None)
     without = await sights.fill(conversation_id, "")
     assert whole is not None and without is not None
-    assert whole.num_used - without.num_used > len(LEASE)
+    assert whole.num_used - without.num_used == whole.num_whole > len(LEASE)
+    # One that is not stored yet takes as much.
+    new = await sights.fill(None, "", documents=Scope(paths=(str(lease),), as_whole=True))
+    searched = await sights.fill(None, "", documents=Scope(paths=(str(lease),)))
+    assert new is not None and searched is not None
+    assert new.num_used - searched.num_used == new.num_whole == whole.num_whole
 
 
 async def test_a_file_that_changes_is_another_document(room: Room, lease: Path) -> None:
@@ -255,6 +278,26 @@ async def test_a_temporary_chat_about_it_is_not_durable(room: Room, lease: Path)
     await ask(room, await chat(room, lease, temporary=True), "What is the rent?", "850 euros [1].")
     belonging = room.engine.streams[0].options.belonging
     assert not belonging.is_durable and belonging.source
+
+
+async def test_while_it_is_read_that_is_said_and_not_that_the_message_is(
+    room: Room, lease: Path
+) -> None:
+    job = await room.jobs.send(await chat(room, lease), "What is the rent?")
+    stream = await room.stream()
+    num_tokens = stream.options.belonging.num_source_tokens
+    stream.read(num_tokens // 2)
+    await until(lambda: bool(job.answer.doing))
+    said = waiting_for(job.answer)
+    assert html.unescape(said).startswith(
+        "Reading lease.txt from its beginning to its end: page 2 of 3,"
+        f" {num_tokens // 2:,} of {num_tokens:,} tokens."
+    )
+    stream.read(num_tokens)
+    await until(lambda: not job.answer.doing)
+    assert "Reading your message" in waiting_for(job.answer)
+    stream.end("850 euros [1].")
+    await job.finished()
 
 
 class TestReadOnce:

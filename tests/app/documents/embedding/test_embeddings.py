@@ -166,7 +166,7 @@ async def test_a_question_is_answered_by_words_when_the_model_is_gone(place: Roo
     await place.library.prepare()
     assert await place.found("Who has a recipe?") == ["bread.txt"]
     status = await place.filled()
-    assert "no model file" in status.problem
+    assert "no embedding model" in status.problem
 
 
 async def test_a_question_whose_vector_does_not_come_is_searched_by_its_words(place: Room) -> None:
