@@ -20,7 +20,7 @@ from app.chat.digest import IN_SHORT_HEADING, Digest, progress
 from app.chat.guided import MOST_TRIES, Checker
 from app.chat.likelihoods import NUM_ALTERNATIVES
 from app.chat.measured import together
-from app.chat.message import Message, MessageState, Role
+from app.chat.message import Conversation, Message, MessageState, Role
 from app.chat.questions import Questions, begun_by
 from app.chat.quotations import marks_only
 from app.chat.summary import summarise
@@ -28,6 +28,7 @@ from app.chat.whole_progress import WholeProgress
 from app.chat.whole_reading import Readers
 from app.chat.writing import Writing
 from app.documents.grounds import Grounds, nothing_found
+from app.documents.scope import Scope
 from app.history.conversations import Conversations
 from app.media.attachment import Attachment
 from app.settings import Settings
@@ -82,7 +83,7 @@ class ChatSession:
         """
         if not (text.strip() or attachments):
             raise UsageError("There is nothing to send: write a message first.")
-        conversation = await self._conversations.get(conversation_id)
+        conversation = await self._asking(conversation_id)
         path = await self._conversations.messages(conversation_id)
         question = await self._questions.of(conversation, path, path, text, attachments)
         # Named, so that it stands where the prompt was made for even if another branch is shown.
@@ -94,7 +95,7 @@ class ChatSession:
 
     async def plan_again(self, conversation_id: str) -> Writing:
         """Another answer to the last message of the user, beside the one that is there."""
-        conversation = await self._conversations.get(conversation_id)
+        conversation = await self._asking(conversation_id)
         shown = await self._conversations.messages(conversation_id)
         path = list(shown)
         while path and path[-1].role is not Role.USER:
@@ -103,7 +104,7 @@ class ChatSession:
             raise UsageError("There is nothing to answer again: write a message first.")
         old = shown[len(path)].grounds if len(shown) > len(path) else None
         if old is not None and old.is_summary:
-            conversation = replace(conversation, documents=old.scope)
+            conversation = replace(conversation, documents=await self._now(old.scope))
             question = await self._questions.of_digest(conversation, path, is_again=True)
         else:
             question = await self._questions.of(conversation, path, shown)
@@ -143,7 +144,7 @@ class ChatSession:
 
     async def plan_digest(self, conversation_id: str) -> Writing:
         """A summary of the one document that the conversation asks, section by section."""
-        conversation = await self._conversations.get(conversation_id)
+        conversation = await self._asking(conversation_id)
         path = await self._conversations.messages(conversation_id)
         question = await self._questions.of_digest(conversation, path)
         text = question.path[-1].content
@@ -152,6 +153,22 @@ class ChatSession:
             conversation_id, text, parent_id, grounds=question.grounds
         )
         return Writing(turn.answer, question)
+
+    async def _asking(self, conversation_id: str) -> Conversation:
+        """The conversation, which asks its files by the names that they have now."""
+        conversation = await self._conversations.get(conversation_id)
+        if conversation.documents is None:
+            return conversation
+        now = await self._now(conversation.documents)
+        if now != conversation.documents:
+            await self._conversations.set_documents(conversation_id, now)
+        return replace(conversation, documents=now)
+
+    async def _now(self, documents: Scope) -> Scope:
+        """With the names that its files have now."""
+        if self._answering is None:
+            return documents
+        return (await self._answering().whereabouts(documents)).scope
 
     async def reply(self, writing: Writing) -> None:
         """Write the answer and store it, also when it fails, is stopped or is cancelled."""

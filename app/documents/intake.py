@@ -22,6 +22,7 @@ from sqlite_utils import Database as Tables
 from app.documents.background import Background
 from app.documents.contents import put_document
 from app.documents.document import Facts, FileState, Page, PageFlag, Unreadable
+from app.documents.moves import forget_moves
 from app.documents.pace import note_pace
 from app.documents.rows import (
     Waiting,
@@ -268,7 +269,7 @@ class Intake:
         if not await asyncio.to_thread(is_there, place):
             await self._store.run(lambda tables: note_lost(tables, waiting.root_id))
         elif isinstance(error, FileNotFoundError):
-            await self._store.run(lambda tables: remove_file(tables, waiting.file_id))
+            await self._store.run(lambda tables: _remove(tables, waiting.file_id))
         else:
             await self._fail(waiting, f"It cannot be read ({error.strerror}).")
 
@@ -291,6 +292,11 @@ async def _is_still(path: str, stamp: Stamp) -> bool:
         return await asyncio.to_thread(stamp_of, path) == stamp
     except OSError:
         return False
+
+
+def _remove(tables: Tables, file_id: int) -> None:
+    remove_file(tables, file_id)
+    forget_moves(tables)
 
 
 def _keep(

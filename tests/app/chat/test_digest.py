@@ -10,6 +10,7 @@ from app.chat.message import MessageState
 from app.chat.sight import Sights
 from app.documents.grounds import Grounds
 from app.documents.quotation import Quotation
+from app.documents.rows import files
 from app.documents.scope import Scope
 from app.ui.render import figures
 from engine.errors import UsageError
@@ -151,6 +152,23 @@ async def test_another_answer_to_it_is_another_summary(room: Room, conversation_
     assert stream.prompt == room.engine.background[0].prompt
     room.jobs.stop(conversation_id)
     assert (await again.finished()).message.grounds is not None
+
+
+async def test_another_summary_is_of_the_file_under_its_new_name(
+    room: Room, conversation_id: str
+) -> None:
+    await room.jobs.sum_up(conversation_id)
+    await asked(room)
+    room.jobs.stop(conversation_id)
+    await room.jobs.at_rest(conversation_id)
+    (path,) = await room.library.ask(lambda tables: files(tables))
+    Path(path.path).rename(Path(path.path).with_name("contract.txt"))
+    await room.library.look()
+    again = await room.jobs.regenerate(conversation_id)
+    await asked(room, 2)
+    assert "contract.txt" in again.answer.message.notice
+    room.jobs.stop(conversation_id)
+    await again.finished()
 
 
 async def test_it_is_reproducible_where_all_answers_are(room: Room, conversation_id: str) -> None:

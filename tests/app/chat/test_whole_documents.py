@@ -113,12 +113,17 @@ async def test_another_name_reads_nothing_again(room: Room, lease: Path) -> None
     moved = lease.rename(lease.with_name("contract.txt"))
     await room.library.look()
     await room.library.settled()
-    with pytest.raises(UsageError, match="lease.txt has no text, or was renamed"):
-        await room.jobs.send(await chat(room, lease), "What is the rent?")
-    answer = await ask(room, await chat(room, moved), "What is the rent?", "850 euros [1].")
+    conversation_id = await chat(room, lease)
+    answer = await ask(room, conversation_id, "What is the rent?", "850 euros [1].")
+    followed = await room.conversations.get(conversation_id)
+    assert followed.documents == Scope(paths=(str(moved),), as_whole=True)
     assert room.engine.streams[1].prompt == room.engine.streams[0].prompt
     assert answer.grounds is not None and answer.grounds.whole is not None
     assert answer.grounds.whole.name == "contract.txt"
+    moved.unlink()
+    await room.library.look()
+    with pytest.raises(UsageError, match="contract.txt has no text, or was renamed"):
+        await room.jobs.send(conversation_id, "What is the rent?")
 
 
 async def test_what_has_no_room_is_searched_and_that_is_said(room: Room, lease: Path) -> None:

@@ -473,6 +473,52 @@ async def test_a_file_without_room_says_that_it_is_searched(
     assert tab.faults == []
 
 
+async def test_a_file_that_is_asked_and_has_a_new_name_or_is_gone_is_said_to(
+    services: FakeServices, arrive: Arrive, papers: Path
+) -> None:
+    await services.documents.add(papers)
+    await services.documents.settled()
+    lease, empty = papers / "lease.pdf", papers / "empty.txt"
+    renamed = await services.conversations.create("Renamed", documents=Scope(paths=(str(lease),)))
+    scope = Scope(paths=(str(empty), str(lease)))
+    left = await services.conversations.create("Left", documents=scope)
+    tab = await arrive()
+    page = tab.page
+    chosen, state = page.get_by_label("Which of your files are asked"), page.locator("#asks_state")
+    await tab.open("Renamed")
+    await expect(chosen).to_have_value("Files: lease.pdf")
+    await expect(state).to_be_hidden()
+    lease.rename(papers / "contract.pdf")
+    empty.unlink()
+    await services.documents.look()
+    # Who comes back to the window sees what has become of it.
+    await page.evaluate("dispatchEvent(new Event('focus'))")
+    await expect(chosen).to_have_value("Files: contract.pdf")
+    await expect(state).to_have_text("lease.pdf has a new name, and is asked by it: contract.pdf.")
+    now = await services.conversations.get(renamed.conversation_id)
+    assert now.documents == Scope(paths=(str(papers / "contract.pdf"),))
+    await tab.send("Are dogs allowed?")
+    await tab.sees_answer("Hello there.")
+    await expect(state).to_be_hidden()
+
+    await tab.open("Left")
+    await expect(state).to_contain_text("empty.txt is not in your library any more")
+    await page.get_by_role("button", name="Ask without it").click()
+    await expect(chosen).to_have_value("Files: contract.pdf")
+    # Here nothing was asked since the other one was renamed.
+    await expect(state).to_contain_text("lease.pdf has a new name")
+    (papers / "contract.pdf").unlink()
+    await services.documents.look()
+    await page.evaluate("dispatchEvent(new Event('focus'))")
+    await expect(chosen).to_have_value("Files: contract.pdf (gone)")
+    await expect(page.locator("#whole_row")).to_be_hidden()
+    await page.get_by_role("button", name="Ask without it").click()
+    await expect(chosen).to_have_value("Files: none")
+    await expect(state).to_be_hidden()
+    now = await services.conversations.get(left.conversation_id)
+    assert now.documents is None
+
+
 async def test_a_long_name_leaves_its_arrow_free_beside_open_settings(
     services: FakeServices, arrive: Arrive
 ) -> None:
