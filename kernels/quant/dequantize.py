@@ -1,0 +1,97 @@
+"""Dequantise: a whole matrix as numbers, for products with so many rows that it pays."""
+
+from collections.abc import Callable, Mapping
+
+import torch
+from torch import Tensor
+
+from kernels.quant.planes import QuantizedMatrix
+
+
+def dequantize_reference(matrix: QuantizedMatrix, dtype: torch.dtype = torch.float32) -> Tensor:
+    """[num_rows, num_columns]; in float32 the same bits as `gguf.quants.dequantize`."""
+    values = _DECODERS[matrix.type_name](matrix)
+    return values.reshape(matrix.num_rows, matrix.num_columns).to(dtype)
+
+
+def _q8_0(matrix: QuantizedMatrix) -> Tensor:
+    quants = matrix.block_bytes("low").view(torch.int8)
+    return _scales(matrix)[..., :1] * quants.float()
+
+
+def _q4_0(matrix: QuantizedMatrix) -> Tensor:
+    return _scales(matrix)[..., :1] * (_nibbles(matrix) - 8).float()
+
+
+def _q4_1(matrix: QuantizedMatrix) -> Tensor:
+    scales = _scales(matrix)
+    return scales[..., :1] * _nibbles(matrix).float() + scales[..., 1:]
+
+
+def _q5_0(matrix: QuantizedMatrix) -> Tensor:
+    eight = torch.arange(8, dtype=torch.uint8, device=matrix.device)
+    bits = (matrix.block_bytes("high").unsqueeze(-1) >> eight) & 1
+    quants = _nibbles(matrix) + 16 * bits.flatten(-2).to(torch.int32)
+    return _scales(matrix)[..., :1] * (quants - 16).float()
+
+
+def _q4_k(matrix: QuantizedMatrix) -> Tensor:
+    scales, minimums = _k_scales(matrix)
+    quants = _nibbles(matrix).unflatten(-1, (8, 32)).float()
+    return scales.unsqueeze(-1) * quants - minimums.unsqueeze(-1)
+
+
+def _q5_k(matrix: QuantizedMatrix) -> Tensor:
+    """Bit s of byte l of `high` is the fifth bit of column l of sub-block s."""
+    scales, minimums = _k_scales(matrix)
+    sub_block = torch.arange(8, dtype=torch.uint8, device=matrix.device).unsqueeze(-1)
+    bits = (matrix.block_bytes("high").unsqueeze(-2) >> sub_block) & 1
+    quants = _nibbles(matrix).unflatten(-1, (8, 32)) + 16 * bits.to(torch.int32)
+    return scales.unsqueeze(-1) * quants.float() - minimums.unsqueeze(-1)
+
+
+def _q6_k(matrix: QuantizedMatrix) -> Tensor:
+    """A block is two halves of four quarters; two bits of `high` for each quarter of a half."""
+    quarter = 2 * torch.arange(4, dtype=torch.uint8, device=matrix.device).unsqueeze(-1)
+    high = matrix.block_bytes("high").unflatten(-1, (2, 1, 32))
+    bits = ((high >> quarter) & 3).flatten(-3).to(torch.int32)
+    quants = (_nibbles(matrix) + 16 * bits - 32).unflatten(-1, (16, 16)).float()
+    subscales = matrix.planes["subscales"].view(matrix.num_rows, matrix.num_blocks, 16).float()
+    return (_scales(matrix) * subscales).unsqueeze(-1) * quants
+
+
+def _scales(matrix: QuantizedMatrix) -> Tensor:
+    """float32 [num_rows, num_blocks, 1, or 2 for Q4_1]."""
+    return matrix.planes["scales"].view(matrix.num_rows, matrix.num_blocks, -1).float()
+
+
+def _nibbles(matrix: QuantizedMatrix) -> Tensor:
+    """int32 [num_rows, num_blocks, block_columns], in the order of the columns."""
+    low = matrix.block_bytes("low").unflatten(-1, (-1, matrix.form.group))
+    return torch.stack((low & 15, low >> 4), dim=-2).flatten(-3).to(torch.int32)
+
+
+def _k_scales(matrix: QuantizedMatrix) -> tuple[Tensor, Tensor]:
+    """Scale and minimum of the eight sub-blocks, float32 [num_rows, num_blocks, 8] each.
+
+    Six bits each: those of sub-blocks 0-3 are the low bits of bytes 0-3 (scales) and 4-7
+    (minimums). For 4-7 the lower four are the nibbles of bytes 8-11, and the upper two the bits
+    that were left in bytes 0-7.
+    """
+    head = matrix.block_bytes("scales")
+    pair = head[..., :4].contiguous().view(torch.float16).float()
+    first, second, third = head[..., 4:8], head[..., 8:12], head[..., 12:16]
+    scales = torch.cat((first & 63, (third & 15) | ((first >> 6) << 4)), dim=-1)
+    minimums = torch.cat((second & 63, (third >> 4) | ((second >> 6) << 4)), dim=-1)
+    return pair[..., :1] * scales.float(), pair[..., 1:] * minimums.float()
+
+
+_DECODERS: Mapping[str, Callable[[QuantizedMatrix], Tensor]] = {
+    "Q8_0": _q8_0,
+    "Q4_0": _q4_0,
+    "Q4_1": _q4_1,
+    "Q5_0": _q5_0,
+    "Q4_K": _q4_k,
+    "Q5_K": _q5_k,
+    "Q6_K": _q6_k,
+}
