@@ -1,7 +1,7 @@
 """One kind of model: by which names files know it, and how it is put together."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from engine.backends.torch.decoder_config import DecoderConfig, plain
 from engine.backends.torch.model_facts import ModelFacts
@@ -67,8 +67,8 @@ class Architecture:
 
     classes: tuple[str, ...]
     gguf_names: tuple[str, ...]
-    safetensors_parts: Mapping[str, str] = SAFETENSORS_PARTS
-    gguf_parts: Mapping[str, str] = GGUF_PARTS
+    safetensors_parts: Mapping[str, str] = field(default_factory=lambda: SAFETENSORS_PARTS)
+    gguf_parts: Mapping[str, str] = field(default_factory=lambda: GGUF_PARTS)
     interleaves_in_gguf: bool = False
     norms_less_one: bool = False
     configure: Callable[[ModelFacts], DecoderConfig] = plain
