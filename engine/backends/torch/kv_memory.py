@@ -189,6 +189,11 @@ class TorchKVMemory:
         blocks = np.asarray(self._tables[sequence_id], np.int64)[positions // BLOCK_TOKENS]
         return blocks * BLOCK_TOKENS + positions % BLOCK_TOKENS
 
+    def close(self) -> None:
+        """Let go of all memory. Calling it twice is harmless."""
+        self.layers = ()
+        self._tensors = []
+
     def check(self) -> None:
         """Each sequence has exactly the blocks that its tokens take, and the pool agrees."""
         self._pool.check(self._tables)

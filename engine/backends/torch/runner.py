@@ -33,7 +33,7 @@ class TorchRunner:
         num_threads: int,
     ) -> None:
         """`num_tokens` of the vocabulary: a model may have rows beyond them."""
-        self._decoder = decoder
+        self._decoder: Decoder | None = decoder
         self._memory = memory
         self._device = device
         self._num_tokens = num_tokens
@@ -87,7 +87,12 @@ class TorchRunner:
     def accept_steps(self) -> None:
         self._is_aborted.clear()
 
+    def close(self) -> None:
+        """Let go of the weights. Calling it twice is harmless."""
+        self._decoder = None
+
     def _forward(self, parts: list[Part]) -> NDArray[np.float32] | None:
+        assert self._decoder is not None, "the model was closed"
         with torch.inference_mode():
             inputs = step_inputs(parts, self._memory, self._device)
             hidden = self._decoder.hidden(inputs, self._memory.layers, self._is_aborted.is_set)
