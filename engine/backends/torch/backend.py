@@ -4,7 +4,6 @@ import logging
 from dataclasses import replace
 from time import monotonic
 
-import torch
 
 from engine.backends.torch.device import choose_device
 from engine.backends.torch.gguf_model import open_gguf
@@ -22,9 +21,7 @@ from engine.errors import ModelUnsupported
 logger = logging.getLogger(__name__)
 
 _PROGRESS_SECONDS = 2.0
-NO_MEDIA = (
-    "The torch engine reads neither pictures nor sounds: use --backend llama for them."
-)
+NO_MEDIA = "The torch engine reads neither pictures nor sounds: use --backend llama for them."
 
 
 class TorchBackend:
@@ -48,7 +45,6 @@ class TorchBackend:
         opened = _open(config)
         device = choose_device()
         num_threads = config.threads or usable_cores()
-        torch.set_num_threads(num_threads)
         facts = opened.config.facts
         num_cells = config.num_cells(facts.trained_context)
         self.max_request_tokens = min(num_cells, facts.trained_context)
@@ -71,9 +67,7 @@ class TorchBackend:
             num_sequences=config.max_sequences,
             dtype=kind.dtype,
             device=device.device,
-            namespace=kv_namespace(
-                opened.config, placement, device, kind, self.max_request_tokens
-            ),
+            namespace=kv_namespace(opened.config, placement, device, kind, self.max_request_tokens),
         )
         self.model_runner: TorchRunner = TorchRunner(
             decoder,
@@ -81,6 +75,8 @@ class TorchBackend:
             device.device,
             num_tokens=opened.tokenizer.num_tokens,
             num_threads=num_threads,
+            # Only on the processor are they what computes.
+            adapt_threads=config.threads is None and device.device.type == "cpu",
         )
         self.info = replace(
             opened.info,

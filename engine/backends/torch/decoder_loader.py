@@ -233,8 +233,10 @@ def _joined(matrices: list[Matrix], biases: list[Tensor | None]) -> Projection:
     """One matrix instead of neighbours that are packed alike."""
     groups: list[tuple[list[Matrix], list[Tensor | None]]] = []
     for matrix, bias in zip(matrices, biases, strict=True):
-        if groups and _are_alike(groups[-1][0][0], matrix) and (groups[-1][1][0] is None) == (
-            bias is None
+        if (
+            groups
+            and _are_alike(groups[-1][0][0], matrix)
+            and (groups[-1][1][0] is None) == (bias is None)
         ):
             groups[-1][0].append(matrix)
             groups[-1][1].append(bias)

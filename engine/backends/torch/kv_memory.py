@@ -64,9 +64,7 @@ class TorchKVMemory:
             for each in (layer.keys, layer.values, layer.key_scales, layer.value_scales)
             if each is not None
         ]
-        self._widths = [
-            each[0, 0].numel() * each.element_size() for each in self._tensors
-        ]
+        self._widths = [each[0, 0].numel() * each.element_size() for each in self._tensors]
 
     @property
     def num_cells(self) -> int:
@@ -159,8 +157,7 @@ class TorchKVMemory:
         changed. Until `commit` or `give_back` the lengths are what they were."""
         shared = [each for each in wanted if self._writes_into_shared(each)]
         counts = [
-            max(0, _num_blocks(end) - len(self._tables[sequence_id]))
-            for sequence_id, end in wanted
+            max(0, _num_blocks(end) - len(self._tables[sequence_id])) for sequence_id, end in wanted
         ]
         fresh = self._pool.allocate(len(shared) + sum(counts))
         if fresh is None:

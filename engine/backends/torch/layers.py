@@ -46,8 +46,7 @@ class Projection:
     def __call__(self, x: Tensor) -> Tensor:
         """x [n, num_columns] -> [n, rows of all]."""
         parts = [
-            linear(x, matrix, bias)
-            for matrix, bias in zip(self.matrices, self.biases, strict=True)
+            linear(x, matrix, bias) for matrix, bias in zip(self.matrices, self.biases, strict=True)
         ]
         return parts[0] if len(parts) == 1 else torch.cat(parts, dim=1)
 

@@ -9,6 +9,8 @@ import torch
 from numpy.typing import NDArray
 
 from engine.backends.base import StepFailure
+from engine.backends.llama_cpp.runner import SHORT_PIECE_TOKENS
+from engine.backends.llama_cpp.threads import ThreadTuner
 from engine.backends.torch.decoder import Decoder
 from engine.backends.torch.kv_memory import BrokenCall, Reach, TorchKVMemory
 from engine.backends.torch.step_inputs import Part, step_inputs
@@ -31,13 +33,18 @@ class TorchRunner:
         *,
         num_tokens: int,
         num_threads: int,
+        adapt_threads: bool = False,
     ) -> None:
         """`num_tokens` of the vocabulary: a model may have rows beyond them."""
         self._decoder: Decoder | None = decoder
         self._memory = memory
         self._device = device
         self._num_tokens = num_tokens
-        self._num_threads = num_threads
+        # On busy cores threads that wait for one another are slower than one alone.
+        self._tuner = ThreadTuner(num_threads) if adapt_threads else None
+        self._max_threads = num_threads
+        self._num_threads = 0
+        self._use_threads(num_threads)
         self._is_aborted = Event()
         self._step_cost = 0.0
         self.computing = Spent()
@@ -51,7 +58,17 @@ class TorchRunner:
             Part(item.request.seat_id, item.start, item.token_ids, item.num_rows)
             for item in batch.scheduled
         ]
-        return self.compute(parts)
+        # With another number of threads sums are taken in another order.
+        tuner = None if batch.is_reproducible else self._tuner
+        if tuner is None or batch.num_tokens > SHORT_PIECE_TOKENS:
+            self._use_threads(self._max_threads)
+        else:
+            self._use_threads(tuner.choose(len(parts)) if batch.is_decode else tuner.current)
+        began = perf_counter()
+        computed = self.compute(parts)
+        if tuner is not None and batch.is_decode and not isinstance(computed, StepFailure):
+            tuner.record(perf_counter() - began)
+        return computed
 
     def compute(self, parts: list[Part]) -> NDArray[np.float32] | StepFailure:
         """Each sequence at most once. After a failure each holds what it held before."""
@@ -104,6 +121,11 @@ class TorchRunner:
             found: NDArray[np.float32] = logits.cpu().numpy()
             return found
 
+    def _use_threads(self, count: int) -> None:
+        if count != self._num_threads:
+            torch.set_num_threads(count)
+            self._num_threads = count
+
     def _check(self, parts: list[Part]) -> None:
         for part in parts:
             held = self._memory.length(part.sequence_id)
@@ -112,6 +134,8 @@ class TorchRunner:
             if not part.token_ids or not 0 <= min(part.token_ids) <= max(part.token_ids) < (
                 self._num_tokens
             ):
-                raise BrokenCall(f"no tokens, or one outside the vocabulary of {self._num_tokens:,}")
+                raise BrokenCall(
+                    f"no tokens, or one outside the vocabulary of {self._num_tokens:,}"
+                )
         if not parts or len(parts) != len({part.sequence_id for part in parts}):
             raise BrokenCall("an empty batch, or a sequence twice in it")

@@ -51,9 +51,7 @@ class StepInputs:
     """int64 [num_rows]: which of the tokens want logits."""
 
 
-def step_inputs(
-    parts: Sequence[Part], memory: TorchKVMemory, device: torch.device
-) -> StepInputs:
+def step_inputs(parts: Sequence[Part], memory: TorchKVMemory, device: torch.device) -> StepInputs:
     """Of parts for which `memory` has reserved room."""
     counts = [len(part.token_ids) for part in parts]
     starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
