@@ -39,6 +39,7 @@ HOMES: dict[str, tuple[str, ...]] = {
     "rapidocr": ("app/documents/rapid.py",),
     "cv2": ("app/documents/rapid.py",),
     "torch": ("kernels/", "engine/backends/torch/"),
+    "transformers": ("engine/backends/torch/pretrained.py",),
     "triton": ("kernels/language.py",),
 }
 

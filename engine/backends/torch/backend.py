@@ -4,7 +4,6 @@ import logging
 from dataclasses import replace
 from time import monotonic
 
-
 from engine.backends.torch.device import choose_device
 from engine.backends.torch.gguf_model import open_gguf
 from engine.backends.torch.kv_kind import choose_kind

@@ -1,7 +1,6 @@
 """From the tensors of a file to a decoder: each is read, put into its place and let go."""
 
 from collections.abc import Callable, Mapping
-from typing import TypeVar
 
 import torch
 from torch import Tensor
@@ -16,8 +15,6 @@ from engine.backends.torch.weight_source import Matrix, WeightSource
 from engine.errors import ModelDamaged, ModelUnsupported
 from kernels.quant.planes import QuantizedMatrix, half_split_order, join_rows
 from kernels.rotary import rotary_table
-
-Rows = TypeVar("Rows", Tensor, QuantizedMatrix)
 
 # Of old files of transformers; they follow from the configuration.
 _COMPUTED = (".rotary_emb.inv_freq", ".masked_bias", ".attn.bias")

@@ -20,7 +20,7 @@ class KVKind:
 
     def bytes_per_token(self, facts: ModelFacts) -> int:
         scale = _SCALE_BYTES if self.dtype == torch.int8 else 0
-        head = facts.head_dim * self.dtype.itemsize + scale
+        head: int = facts.head_dim * self.dtype.itemsize + scale
         return 2 * facts.num_layers * facts.num_kv_heads * head
 
     def num_bytes(self, facts: ModelFacts, num_cells: int, num_sequences: int) -> int:

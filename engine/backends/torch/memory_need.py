@@ -1,4 +1,4 @@
-"""Whether a model fits, and whether its weights can be kept as numbers; asked before any is read."""
+"""Whether a model fits, and its weights as numbers, too; asked before any of them is read."""
 
 import psutil
 import torch

@@ -1,13 +1,13 @@
 """Where weights come from: a file that is read tensor by tensor."""
 
 from collections.abc import Collection
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from torch import Tensor
 
 from kernels.quant.planes import QuantizedMatrix
 
-Matrix = Tensor | QuantizedMatrix
+Matrix: TypeAlias = Tensor | QuantizedMatrix
 
 
 class WeightSource(Protocol):
