@@ -22,8 +22,6 @@ class PretrainedTokenizer:
     def __init__(self, library: Any, ends: frozenset[int], *, max_tokens: int) -> None:
         """`library` is a fast tokenizer of transformers; `max_tokens`: the model's rows."""
         self._backend = library.backend_tokenizer
-        # What looks special in a text is text.
-        self._backend.encode_special_tokens = True
         self._num_tokens = min(len(library), max_tokens)
         added = library.added_tokens_decoder
         self._control_tokens = {
@@ -43,6 +41,8 @@ class PretrainedTokenizer:
         bos = library.bos_token_id
         begun = library.encode("a")
         self._bos_id = bos if bos is not None and begun[:1] == [bos] else None
+        # What looks special in a text is text. After `encode`, which sets it anew.
+        self._backend.encode_special_tokens = True
 
     @property
     def num_tokens(self) -> int:

@@ -17,7 +17,7 @@ WINDOW = 16
 _SIZES: dict[str, Any] = {
     "vocab_size": WORDS,
     "hidden_size": 64,
-    "intermediate_size": 112,
+    "intermediate_size": 96,
     "num_hidden_layers": 3,
     "num_attention_heads": 4,
     "num_key_value_heads": 2,
@@ -57,10 +57,10 @@ class TinyModel:
     changes: dict[str, Any]
     config: str = ""
 
-    def make(self) -> Any:
+    def make(self, **more: Any) -> Any:
         config = getattr(transformers, f"{self.config or self.name}Config")
         model = getattr(transformers, f"{self.name}ForCausalLM")(
-            config(**{**_SIZES, **self.changes})
+            config(**{**_SIZES, **self.changes, **more})
         )
         torch.manual_seed(0)
         with torch.no_grad():

@@ -1,0 +1,56 @@
+"""Every kind of model from a GGUF file: against transformers exactly, against llama.cpp nearly."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+
+from engine.backends.llama_cpp.backend import LlamaBackend
+from engine.backends.llama_cpp.step_batch import Part as LlamaPart
+from engine.config import EngineConfig
+from tests.engine.backends.torch.tiny_gguf import ARCHITECTURES, write_tiny_gguf
+from tests.engine.backends.torch.torch_run import logits_of, opened
+
+# A few roundings of the largest logit: both sum the same numbers in other orders.
+ROUNDINGS = 30
+# llama.cpp keeps K and V in float16, and turns its activations to eight bits for quantised weights.
+NEARLY = 2e-2
+TOKENS = [1, *range(70, 155)]
+# llama.cpp looks back to the first token there, and we as far as the file says.
+IGNORES_WINDOW = ("phi3",)
+
+
+@pytest.mark.parametrize("is_quantized", [False, True], ids=["float32", "q8_0"])
+@pytest.mark.parametrize("kind", ARCHITECTURES)
+def test_logits_are_those_of_transformers(kind: str, is_quantized: bool, tmp_path: Path) -> None:
+    path = tmp_path / "tiny.gguf"
+    if is_quantized and kind in ("gemma2", "gemma3", "granite", "phi3", "phi4"):
+        # One kind of each way to join matrices is enough: its bytes are the same in all of them.
+        pytest.skip("as with the others")
+    model = write_tiny_gguf(path, kind, is_quantized=is_quantized)
+    with torch.no_grad():
+        expected = model(torch.tensor([TOKENS])).logits[0].numpy()
+    found = logits_of(opened(path), TOKENS, [40, 1])
+    assert np.abs(found - expected).max() <= (
+        ROUNDINGS * np.finfo(np.float32).eps * np.abs(expected).max()
+    )
+
+
+@pytest.mark.parametrize("kind", sorted(ARCHITECTURES.keys() - set(IGNORES_WINDOW)))
+def test_logits_are_nearly_those_of_llama_cpp(kind: str, tmp_path: Path) -> None:
+    path = tmp_path / "tiny.gguf"
+    write_tiny_gguf(path, kind)
+    found, expected = logits_of(opened(path), TOKENS, [40]), llama_logits(path)
+    assert np.linalg.norm(found - expected) <= NEARLY * np.linalg.norm(expected)
+
+
+def llama_logits(path: Path) -> NDArray[np.float32]:
+    llama = LlamaBackend(EngineConfig(model_path=path, context_tokens=256, threads=1))
+    rows = []
+    for place, token_id in enumerate(TOKENS):
+        assert llama.kv_memory.decode([LlamaPart(0, place, [token_id], 1)]) is None
+        rows.append(llama.kv_memory.logits(1)[0].copy())
+    llama.close()
+    return np.stack(rows)
