@@ -74,6 +74,4 @@ def gated_kernel(
         active = gate * tl.sigmoid(1.5957691216057308 * (gate + 0.044715 * gate * gate * gate))
     else:
         active = 0.5 * gate * (1.0 + tl.erf(0.7071067811865476 * gate))
-    tl.store(
-        result + row * width + column, (active * up).to(result.dtype.element_ty), mask=is_held
-    )
+    tl.store(result + row * width + column, (active * up).to(result.dtype.element_ty), mask=is_held)

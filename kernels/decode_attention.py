@@ -195,9 +195,7 @@ def decode_kernel(
         block = tl.load(tables + row * max_blocks + token // BLOCK, mask=is_held, other=0)
         lane = (block.to(tl.int64) * BLOCK + token % BLOCK) * KV_HEADS + kv_head
         is_column = is_held[None, :] & (number[:, None] < HEAD_DIM)
-        key = tl.load(
-            keys + lane[None, :] * HEAD_DIM + number[:, None], mask=is_column, other=0.0
-        )
+        key = tl.load(keys + lane[None, :] * HEAD_DIM + number[:, None], mask=is_column, other=0.0)
         score = tl.dot(query, key.to(query.dtype), input_precision="ieee") * scale
         if IS_QUANTIZED:
             # A scale of a key is one of its whole column of scores.
@@ -251,7 +249,9 @@ def join_kernel(
     # A split without tokens has the sum 0 and no maximum. Where all are so, so is the row.
     is_used = total > 0
     top = tl.max(tl.where(is_used, highest, -float("inf")), 0)
-    weight = tl.where(is_used, total * tl.exp(highest - tl.where(top == -float("inf"), 0.0, top)), 0.0)
+    weight = tl.where(
+        is_used, total * tl.exp(highest - tl.where(top == -float("inf"), 0.0, top)), 0.0
+    )
     part = tl.load(
         parts + (lane * SPLITS + split[:, None]) * HEAD_DIM + number[None, :],
         mask=is_used[:, None] & (number[None, :] < HEAD_DIM),

@@ -224,7 +224,7 @@ def extend_kernel(
         token = place + tl.arange(0, COLUMNS)
         is_held = token < end
         block = tl.load(
-            tables + low.to(tl.int64) * max_blocks + token // BLOCK, mask=is_held, other=0
+            tables + tl.cast(low, tl.int64) * max_blocks + token // BLOCK, mask=is_held, other=0
         )
         lane = (block.to(tl.int64) * BLOCK + token % BLOCK) * KV_HEADS + kv_head
         key = tl.load(

@@ -16,6 +16,18 @@ except ImportError:
     triton = None
     tl = None
 
+__all__ = [
+    "HAS_TRITON",
+    "INTERPRETED",
+    "Kernel",
+    "constexpr",
+    "jit",
+    "jit_for_counts",
+    "power_of_two",
+    "soft_capped",
+    "tl",
+]
+
 HAS_TRITON = triton is not None
 
 INTERPRETED = HAS_TRITON and os.environ.get("TRITON_INTERPRET") == "1"

@@ -61,7 +61,7 @@ _sinks: list[_Sink] = []
 
 
 def is_written_down() -> bool:
-    """Whether launches are only written down: then no tensor has numbers, and no device is there."""
+    """Whether launches are only written down: then tensors have no numbers."""
     return any(not sink.runs for sink in _sinks)
 
 
