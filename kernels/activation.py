@@ -1,12 +1,12 @@
 """The gated activations of a feed-forward layer (Shazeer, arXiv 2002.05202)."""
 
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import torch
 from torch import Tensor
 
 from kernels.choice import takes_kernel
-from kernels.language import constexpr, jit, tl
+from kernels.language import constexpr, jit, tensor, tl
 from kernels.launch import launch
 
 Activation = Literal["silu", "gelu_tanh", "gelu"]
@@ -54,10 +54,10 @@ def _gated(gate_up: Tensor, kind: Activation) -> Tensor:
 
 @jit
 def gated_kernel(
-    gate_up: Any,
-    result: Any,
-    row_stride: Any,
-    width: Any,
+    gate_up: tensor,
+    result: tensor,
+    row_stride: tensor,
+    width: tensor,
     KIND: constexpr,
     COLUMNS: constexpr,
 ) -> None:

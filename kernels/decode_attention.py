@@ -6,8 +6,6 @@ Dao and others, "Flash-Decoding", 2023), each of which keeps a softmax of its ow
 Gimelshein, arXiv 1805.02867); a second kernel joins them.
 """
 
-from typing import Any
-
 import torch
 from torch import Tensor
 
@@ -15,7 +13,7 @@ from kernels.attention import attend, check_attention
 from kernels.card import card_of
 from kernels.choice import takes_kernel
 from kernels.configs import decode_tile, num_splits
-from kernels.language import constexpr, jit, jit_for_counts, power_of_two, soft_capped, tl
+from kernels.language import constexpr, jit, jit_for_counts, power_of_two, soft_capped, tensor, tl
 from kernels.launch import launch
 from kernels.paged_kv import BLOCK_TOKENS, PagedKV
 
@@ -139,22 +137,22 @@ def _decode(
 
 @jit_for_counts("window", "max_blocks")
 def decode_kernel(
-    queries: Any,
-    keys: Any,
-    values: Any,
-    key_scales: Any,
-    value_scales: Any,
-    tables: Any,
-    lengths: Any,
-    parts: Any,
-    maxima: Any,
-    sums: Any,
-    scale: Any,
-    softcap: Any,
-    window: Any,
-    row_stride: Any,
-    head_stride: Any,
-    max_blocks: Any,
+    queries: tensor,
+    keys: tensor,
+    values: tensor,
+    key_scales: tensor,
+    value_scales: tensor,
+    tables: tensor,
+    lengths: tensor,
+    parts: tensor,
+    maxima: tensor,
+    sums: tensor,
+    scale: tensor,
+    softcap: tensor,
+    window: tensor,
+    row_stride: tensor,
+    head_stride: tensor,
+    max_blocks: tensor,
     KV_HEADS: constexpr,
     GROUP: constexpr,
     HEAD_DIM: constexpr,
@@ -232,10 +230,10 @@ def decode_kernel(
 
 @jit
 def join_kernel(
-    parts: Any,
-    maxima: Any,
-    sums: Any,
-    result: Any,
+    parts: tensor,
+    maxima: tensor,
+    sums: tensor,
+    result: tensor,
     HEADS: constexpr,
     HEAD_DIM: constexpr,
     WIDTH: constexpr,

@@ -5,8 +5,6 @@ memory. A tile has some queries times all heads that share a KV head as its rows
 tokens that one of them sees (Dao, arXiv 2307.08691).
 """
 
-from typing import Any
-
 import torch
 from torch import Tensor
 
@@ -14,7 +12,7 @@ from kernels.attention import attend, check_attention
 from kernels.card import card_of
 from kernels.choice import takes_kernel
 from kernels.configs import extend_tile
-from kernels.language import constexpr, jit_for_counts, power_of_two, soft_capped, tl
+from kernels.language import constexpr, jit_for_counts, power_of_two, soft_capped, tensor, tl
 from kernels.launch import launch
 from kernels.paged_kv import BLOCK_TOKENS, PagedKV
 
@@ -152,22 +150,22 @@ def _extend(
 
 @jit_for_counts("window", "num_seqs", "max_blocks")
 def extend_kernel(
-    queries: Any,
-    keys: Any,
-    values: Any,
-    key_scales: Any,
-    value_scales: Any,
-    tables: Any,
-    query_starts: Any,
-    lengths: Any,
-    result: Any,
-    scale: Any,
-    softcap: Any,
-    window: Any,
-    token_stride: Any,
-    head_stride: Any,
-    num_seqs: Any,
-    max_blocks: Any,
+    queries: tensor,
+    keys: tensor,
+    values: tensor,
+    key_scales: tensor,
+    value_scales: tensor,
+    tables: tensor,
+    query_starts: tensor,
+    lengths: tensor,
+    result: tensor,
+    scale: tensor,
+    softcap: tensor,
+    window: tensor,
+    token_stride: tensor,
+    head_stride: tensor,
+    num_seqs: tensor,
+    max_blocks: tensor,
     KV_HEADS: constexpr,
     GROUP: constexpr,
     HEAD_DIM: constexpr,

@@ -5,13 +5,11 @@ temperature where the filters want it. Rows are [n, vocab] float32; lists of tok
 int32, distinct within a row, and below 0 where a row has fewer.
 """
 
-from typing import Any
-
 import torch
 from torch import Tensor
 
 from kernels.choice import takes_kernel
-from kernels.language import constexpr, jit, jit_for_counts, soft_capped, tl
+from kernels.language import constexpr, jit, jit_for_counts, soft_capped, tensor, tl
 from kernels.launch import launch
 
 COLUMNS = 1024
@@ -174,7 +172,12 @@ def _apply_biases(logits: Tensor, token_ids: Tensor, biases: Tensor) -> None:
 
 @jit_for_counts("width")
 def bias_kernel(
-    logits: Any, token_ids: Any, biases: Any, row_stride: Any, width: Any, COLUMNS: constexpr
+    logits: tensor,
+    token_ids: tensor,
+    biases: tensor,
+    row_stride: tensor,
+    width: tensor,
+    COLUMNS: constexpr,
 ) -> None:
     row = tl.program_id(0).to(tl.int64)
     column = tl.program_id(1) * COLUMNS + tl.arange(0, COLUMNS)
@@ -203,12 +206,12 @@ def _apply_bitmask(logits: Tensor, bitmask: Tensor, rows: Tensor | None) -> None
 
 @jit
 def bitmask_kernel(
-    logits: Any,
-    bitmask: Any,
-    rows: Any,
-    row_stride: Any,
-    mask_stride: Any,
-    vocab: Any,
+    logits: tensor,
+    bitmask: tensor,
+    rows: tensor,
+    row_stride: tensor,
+    mask_stride: tensor,
+    vocab: tensor,
     HAS_ROWS: constexpr,
     COLUMNS: constexpr,
 ) -> None:
@@ -254,15 +257,15 @@ def _apply_penalties(
 
 @jit_for_counts("width")
 def penalty_kernel(
-    logits: Any,
-    token_ids: Any,
-    recent_counts: Any,
-    answer_counts: Any,
-    repetition: Any,
-    frequency: Any,
-    presence: Any,
-    row_stride: Any,
-    width: Any,
+    logits: tensor,
+    token_ids: tensor,
+    recent_counts: tensor,
+    answer_counts: tensor,
+    repetition: tensor,
+    frequency: tensor,
+    presence: tensor,
+    row_stride: tensor,
+    width: tensor,
     LARGEST: constexpr,
     COLUMNS: constexpr,
 ) -> None:
@@ -308,11 +311,11 @@ def _scale(logits: Tensor, temperatures: Tensor | None, cap: float) -> None:
 
 @jit
 def scale_kernel(
-    logits: Any,
-    temperatures: Any,
-    cap: Any,
-    row_stride: Any,
-    vocab: Any,
+    logits: tensor,
+    temperatures: tensor,
+    cap: tensor,
+    row_stride: tensor,
+    vocab: tensor,
     HAS_CAP: constexpr,
     COLUMNS: constexpr,
 ) -> None:

@@ -1,13 +1,11 @@
 """RMSNorm (Zhang and Sennrich, arXiv 1910.07467), with the residual that is added before it."""
 
-from typing import Any
-
 import torch
 from torch import Tensor
 
 from kernels.choice import takes_kernel
 from kernels.configs import norm_tile
-from kernels.language import constexpr, jit_for_counts, tl
+from kernels.language import constexpr, jit_for_counts, tensor, tl
 from kernels.launch import launch
 
 
@@ -102,15 +100,15 @@ def _norm(
 
 @jit_for_counts("num_rows")
 def norm_kernel(
-    x: Any,
-    residual: Any,
-    weight: Any,
-    result: Any,
-    total: Any,
-    eps: Any,
-    num_rows: Any,
-    row_stride: Any,
-    head_stride: Any,
+    x: tensor,
+    residual: tensor,
+    weight: tensor,
+    result: tensor,
+    total: tensor,
+    eps: tensor,
+    num_rows: tensor,
+    row_stride: tensor,
+    head_stride: tensor,
     HEADS: constexpr,
     NUM_COLUMNS: constexpr,
     ROWS: constexpr,

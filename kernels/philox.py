@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from kernels.language import constexpr, jit, tl
+from kernels.language import constexpr, jit, tensor, tl
 
 MULTIPLIERS = (0xD2511F53, 0xCD9E8D57)
 WEYL = (0x9E3779B9, 0xBB67AE85)
@@ -39,7 +39,7 @@ def uniform_reference(seeds: Tensor, positions: Tensor) -> Tensor:
 
 
 @jit
-def uniform(seed: Any, position: Any, ROUNDS: constexpr) -> Any:
+def uniform(seed: tensor, position: tensor, ROUNDS: constexpr) -> Any:
     """The same of one seed and one position, both int64. Philox's words stand here once more, as a
     kernel sees no tuples of another file."""
     low, high = seed & 0xFFFFFFFF, seed >> 32 & 0xFFFFFFFF

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from kernels.choice import takes_kernel
-from kernels.language import constexpr, jit, power_of_two, tl
+from kernels.language import constexpr, jit, power_of_two, tensor, tl
 from kernels.launch import launch
 from kernels.paged_kv import PagedKV, quantize
 from kernels.rotary_table import RotaryScaling, rotary_table
@@ -172,23 +172,23 @@ def _rotate(
 
 @jit
 def rotate_kernel(
-    queries: Any,
-    keys: Any,
-    values: Any,
-    positions: Any,
-    slots: Any,
-    table: Any,
-    result: Any,
-    kept_keys: Any,
-    kept_values: Any,
-    key_scales: Any,
-    value_scales: Any,
-    query_stride: Any,
-    query_head_stride: Any,
-    key_stride: Any,
-    key_head_stride: Any,
-    value_stride: Any,
-    value_head_stride: Any,
+    queries: tensor,
+    keys: tensor,
+    values: tensor,
+    positions: tensor,
+    slots: tensor,
+    table: tensor,
+    result: tensor,
+    kept_keys: tensor,
+    kept_values: tensor,
+    key_scales: tensor,
+    value_scales: tensor,
+    query_stride: tensor,
+    query_head_stride: tensor,
+    key_stride: tensor,
+    key_head_stride: tensor,
+    value_stride: tensor,
+    value_head_stride: tensor,
     HEADS: constexpr,
     KV_HEADS: constexpr,
     HEAD_DIM: constexpr,
@@ -225,10 +225,10 @@ def rotate_kernel(
 
 @jit
 def _turned(
-    source: Any,
-    table: Any,
-    position: Any,
-    number: Any,
+    source: tensor,
+    table: tensor,
+    position: tensor,
+    number: tensor,
     HEAD_DIM: constexpr,
     HALF: constexpr,
     IS_INTERLEAVED: constexpr,
@@ -255,11 +255,11 @@ def _turned(
 
 @jit
 def _keep(
-    x: Any,
-    pool: Any,
-    scales: Any,
-    lane: Any,
-    number: Any,
+    x: tensor,
+    pool: tensor,
+    scales: tensor,
+    lane: tensor,
+    number: tensor,
     HEAD_DIM: constexpr,
     IS_QUANTIZED: constexpr,
 ) -> None:

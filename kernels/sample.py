@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from kernels.choice import takes_kernel
-from kernels.language import constexpr, jit, power_of_two, tl
+from kernels.language import constexpr, jit, power_of_two, tensor, tl
 from kernels.launch import launch
 from kernels.logits import check_logits
 from kernels.philox import NUM_ROUNDS, uniform, uniform_reference
@@ -156,7 +156,7 @@ def _sample(
 
 
 @jit
-def _numbers(row: Any, column: Any, vocab: Any) -> Any:
+def _numbers(row: tensor, column: tensor, vocab: tensor) -> Any:
     """A stretch of logits: what is none is -inf, and there is one zero."""
     x = tl.load(row + column, mask=column < vocab, other=-float("inf"))
     x = tl.where(x == x, x, -float("inf"))
@@ -164,26 +164,32 @@ def _numbers(row: Any, column: Any, vocab: Any) -> Any:
 
 
 @jit
-def _keys(x: Any) -> Any:
+def _keys(x: tensor) -> Any:
     bits = x.to(tl.int32, bitcast=True)
     return tl.where(bits < 0, bits ^ 0x7FFFFFFF, bits)
 
 
 @jit
-def _number_of(key: Any) -> Any:
+def _number_of(key: tensor) -> Any:
     bits = tl.where(key < 0, key ^ 0x7FFFFFFF, key)
     return bits.to(tl.float32, bitcast=True)
 
 
 @jit
-def _middle(low: Any, high: Any) -> Any:
+def _middle(low: tensor, high: tensor) -> Any:
     """The middle of two whole numbers, rounded up, without their sum."""
     return (low | high) - ((low ^ high) >> 1)
 
 
 @jit
 def _above(
-    row: Any, vocab: Any, key: Any, highest: Any, cooling: Any, LEAST: constexpr, COLUMNS: constexpr
+    row: tensor,
+    vocab: tensor,
+    key: tensor,
+    highest: tensor,
+    cooling: tensor,
+    LEAST: constexpr,
+    COLUMNS: constexpr,
 ) -> Any:
     """Of the logits with at least this key: how many there are, and what they weigh."""
     column = tl.arange(0, COLUMNS)
@@ -200,17 +206,17 @@ def _above(
 
 @jit
 def sample_kernel(
-    logits: Any,
-    temperatures: Any,
-    top_k: Any,
-    top_p: Any,
-    min_p: Any,
-    seeds: Any,
-    positions: Any,
-    filter_temperatures: Any,
-    chosen: Any,
-    row_stride: Any,
-    vocab: Any,
+    logits: tensor,
+    temperatures: tensor,
+    top_k: tensor,
+    top_p: tensor,
+    min_p: tensor,
+    seeds: tensor,
+    positions: tensor,
+    filter_temperatures: tensor,
+    chosen: tensor,
+    row_stride: tensor,
+    vocab: tensor,
     LEAST: constexpr,
     COLUMNS: constexpr,
     ROUNDS: constexpr,
