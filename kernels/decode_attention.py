@@ -102,6 +102,7 @@ def _decode(
             "row_stride": queries.stride(0),
             "head_stride": queries.stride(1),
             "max_blocks": max_blocks,
+            "splits": splits,
         },
         {
             "KV_HEADS": kv.num_kv_heads,
@@ -111,14 +112,14 @@ def _decode(
             "BLOCK": BLOCK_TOKENS,
             "ROWS": tile.rows,
             "COLUMNS": tile.columns,
-            "SPLITS": splits,
+            "IS_SPLIT": splits > 1,
             "HAS_SOFTCAP": softcap > 0,
             "HAS_WINDOW": window > 0,
             "IS_QUANTIZED": kv.is_quantized,
         },
         num_warps=tile.num_warps,
         num_stages=tile.num_stages,
-        counts=("window", "max_blocks"),
+        counts=("window", "max_blocks", "splits"),
     )
     if splits > 1:
         launch(
@@ -135,7 +136,7 @@ def _decode(
     return result
 
 
-@jit_for_counts("window", "max_blocks")
+@jit_for_counts("window", "max_blocks", "splits")
 def decode_kernel(
     queries: tensor,
     keys: tensor,
@@ -153,6 +154,7 @@ def decode_kernel(
     row_stride: tensor,
     head_stride: tensor,
     max_blocks: tensor,
+    splits: tensor,
     KV_HEADS: constexpr,
     GROUP: constexpr,
     HEAD_DIM: constexpr,
@@ -160,7 +162,7 @@ def decode_kernel(
     BLOCK: constexpr,
     ROWS: constexpr,
     COLUMNS: constexpr,
-    SPLITS: constexpr,
+    IS_SPLIT: constexpr,
     HAS_SOFTCAP: constexpr,
     HAS_WINDOW: constexpr,
     IS_QUANTIZED: constexpr,
@@ -172,7 +174,7 @@ def decode_kernel(
     first = 0
     if HAS_WINDOW:
         first = tl.maximum(length - window, 0)
-    share = tl.cdiv(tl.cdiv(length - first, SPLITS), COLUMNS) * COLUMNS
+    share = tl.cdiv(tl.cdiv(length - first, splits), COLUMNS) * COLUMNS
     start = first + split * share
     end = tl.minimum(start + share, length)
     member = tl.arange(0, ROWS)
@@ -217,13 +219,13 @@ def decode_kernel(
         )
         highest = higher
     mixed = mixed / tl.where(total == 0, 1.0, total)[:, None]
-    lane = (row * (KV_HEADS * GROUP) + head) * SPLITS + split
+    lane = (row * (KV_HEADS * GROUP) + head) * splits + split
     tl.store(
         parts + lane[:, None] * HEAD_DIM + number[None, :],
         mixed.to(parts.dtype.element_ty),
         mask=is_row,
     )
-    if SPLITS > 1:
+    if IS_SPLIT:
         tl.store(maxima + lane, highest, mask=member < GROUP)
         tl.store(sums + lane, total, mask=member < GROUP)
 
