@@ -34,7 +34,8 @@ def decode_tile(group: int, head_dim: int, dtype: torch.dtype, card: Card) -> Ti
     rows = max(16, power_of_two(group))
     width = power_of_two(head_dim)
     columns = 32 if width > 128 or dtype == torch.float32 else 64
-    num_warps = 8 if width > 128 or rows > 32 else 4
+    is_large = width > 128 or rows > 32 or (dtype == torch.float32 and width > 64)
+    num_warps = 8 if is_large else 4
     return Tile(rows, columns, num_warps, 2)
 
 
@@ -44,12 +45,16 @@ def extend_tile(group: int, head_dim: int, dtype: torch.dtype, card: Card) -> Ti
     least = max(16, power_of_two(group))
     if dtype == torch.float32:
         # Without tensor cores, and twice as large: for small models and for comparison.
-        return Tile(max(16, least), 32 if width <= 128 else 16, 8 if width > 128 else 4, 1)
+        if width <= 64:
+            return Tile(least, 32, 4, 2)
+        return Tile(least, 32 if width <= 128 else 16, 8 if width > 128 else 4, 1)
     if width <= 64:
         return Tile(max(64, least), 64, 4, 2)
     if width <= 128:
         rows = 128 if card is Card.HOPPER else 64
-        return Tile(max(rows, least), 64, 8, 2)
+        # Heads that do not fill their width need masks, and these need registers.
+        columns = 32 if card is Card.DESKTOP and head_dim < width else 64
+        return Tile(max(rows, least), columns, 8, 2)
     return Tile(max(64, least), 32, 8, 2)
 
 
