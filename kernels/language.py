@@ -1,0 +1,68 @@
+"""The only import of Triton, and the few functions that several kernels share.
+
+Without Triton everything here still imports: `jit` leaves functions alone, `HAS_TRITON` is False,
+and every operation runs its reference. What kernels do to numbers is kept to what the interpreter
+(TRITON_INTERPRET=1) computes as a card does: float32 arithmetic, no libdevice, no autotuning.
+"""
+
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Protocol, cast
+
+try:
+    import triton
+    import triton.language as tl
+except ImportError:
+    triton = None
+    tl = None
+
+HAS_TRITON = triton is not None
+
+INTERPRETED = HAS_TRITON and os.environ.get("TRITON_INTERPRET") == "1"
+"""Kernels run in Triton's interpreter: set before the first import, for a whole process."""
+
+if TYPE_CHECKING:
+    constexpr = Any
+else:
+    constexpr = tl.constexpr if HAS_TRITON else Any
+
+
+class Kernel(Protocol):
+    """A compiled or interpreted kernel: `kernel[grid](*arguments, num_warps=4)`."""
+
+    def __getitem__(self, grid: tuple[int, ...]) -> Callable[..., Any]: ...
+
+    def __call__(self, *arguments: Any, **named: Any) -> Any:
+        """As a function of another kernel."""
+        ...
+
+
+def jit(function: Callable[..., Any]) -> Kernel:
+    return cast(Kernel, triton.jit(function) if HAS_TRITON else function)
+
+
+def jit_for_counts(*counts: str) -> Callable[[Callable[..., Any]], Kernel]:
+    """For a kernel with arguments that change from step to step: one build serves all of them,
+    where a 1 or a multiple of 16 would else be built for anew."""
+
+    def decorate(function: Callable[..., Any]) -> Kernel:
+        if not HAS_TRITON:
+            return cast(Kernel, function)
+        names = list(counts)
+        decorator = triton.jit(do_not_specialize=names, do_not_specialize_on_alignment=names)
+        return cast(Kernel, decorator(function))
+
+    return decorate
+
+
+def power_of_two(number: int) -> int:
+    """The least one that is not below `number`: blocks have such sizes."""
+    return 1 << max(0, number - 1).bit_length()
+
+
+@jit
+def soft_capped(x: Any, cap: Any) -> Any:
+    """cap * tanh(x / cap), from an exponent that cannot overflow."""
+    falling = tl.exp(-2.0 * tl.abs(x / cap))
+    size = cap * (1.0 - falling) / (1.0 + falling)
+    return tl.where(x < 0, -size, size)
