@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 
 try:
     import triton
-    import triton.language as tl
+    import triton.language
+
+    tl: Any = triton.language
 except ImportError:
     triton = None
     tl = None
@@ -21,10 +23,13 @@ HAS_TRITON = triton is not None
 INTERPRETED = HAS_TRITON and os.environ.get("TRITON_INTERPRET") == "1"
 """Kernels run in Triton's interpreter: set before the first import, for a whole process."""
 
+# What the arguments of kernels are called. Triton looks the names up, and takes no others.
 if TYPE_CHECKING:
     constexpr = Any
+    tensor = Any
 else:
     constexpr = tl.constexpr if HAS_TRITON else Any
+    tensor = tl.tensor if HAS_TRITON else Any
 
 
 class Kernel(Protocol):
@@ -61,7 +66,7 @@ def power_of_two(number: int) -> int:
 
 
 @jit
-def soft_capped(x: Any, cap: Any) -> Any:
+def soft_capped(x: tensor, cap: tensor) -> Any:
     """cap * tanh(x / cap), from an exponent that cannot overflow."""
     falling = tl.exp(-2.0 * tl.abs(x / cap))
     size = cap * (1.0 - falling) / (1.0 + falling)

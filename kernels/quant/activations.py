@@ -30,7 +30,7 @@ class QuantizedActivations:
 
     @property
     def num_slots(self) -> int:
-        return self.scales.shape[1]
+        return int(self.scales.shape[1])
 
 
 def quantize_activations(x: Tensor) -> QuantizedActivations:

@@ -20,7 +20,7 @@ from kernels.quant.activations import (
 from kernels.quant.dequantize import dequantize_reference
 from kernels.quant.dot import dp4a
 from kernels.quant.planes import QuantizedMatrix
-from kernels.quant.quads import as_numbers, first_strips, load_quads, planes_of
+from kernels.quant.quads import as_numbers, first_strips, load_quads, no_sums, planes_of
 
 QUADS = 32  # of a row in a step: one for each thread of a warp
 
@@ -163,9 +163,7 @@ def matvec_kernel(
     behind: constexpr = GROUP // 16
     # Loads of x have the shape of the weights, so that each thread reads what it needs itself.
     spread = (row * 0)[:, None]
-    totals = ()
-    for _ in tl.static_range(SLOTS):
-        totals = totals + (tl.zeros([ROWS, QUADS], tl.float32),)
+    totals = no_sums(SLOTS, ROWS, QUADS)
     for start in tl.range(0, num_quads, QUADS):
         quads = (start + tl.arange(0, QUADS))[None, :]
         is_inside = quads < num_quads
@@ -177,7 +175,7 @@ def matvec_kernel(
         quants = x_quants + strip[:, :, None] * (4 * SLOTS) + word
         sums = x_sums + strip * SLOTS
         x_scale = x_scales + strip // 2 * SLOTS
-        added = ()
+        added = totals[:0]
         for slot in tl.static_range(SLOTS):
             x_lo = tl.load(quants + slot * 4)
             x_hi = tl.load(quants + (behind * SLOTS + slot) * 4)
@@ -231,9 +229,7 @@ def exact_matvec_kernel(
     column = tl.arange(0, 16)[None, None, :]
     spread = (row * 0)[:, None]
     first = tl.program_id(1) * TOKENS
-    totals = ()
-    for _ in tl.static_range(TOKENS):
-        totals = totals + (tl.zeros([ROWS, QUADS], tl.float32),)
+    totals = no_sums(TOKENS, ROWS, QUADS)
     for start in tl.range(0, num_quads, QUADS):
         quads = (start + tl.arange(0, QUADS))[None, :]
         is_inside = quads < num_quads
@@ -244,7 +240,7 @@ def exact_matvec_kernel(
         lo_weights = as_numbers(lo, lo_scale, lo_offset, FORMAT)
         hi_weights = as_numbers(hi, hi_scale, hi_offset, FORMAT)
         place = (first_strips(quads, GROUP) + spread)[:, :, None] * 16 + column
-        added = ()
+        added = totals[:0]
         for t in tl.static_range(TOKENS):
             # Past the last token its numbers are read again, and nothing is stored.
             numbers = x + tl.minimum(first + t, num_tokens - 1) * num_columns + place

@@ -134,3 +134,13 @@ def as_numbers(quants: tensor, scale: tensor, offset: tensor, FORMAT: constexpr)
         bytes_ = (quants[:, :, :, None] >> shift) & 0xFF
     numbers = tl.reshape(bytes_, [quants.shape[0], quants.shape[1], 16]).to(tl.float32)
     return numbers * scale[:, :, None] - offset[:, :, None]
+
+
+@jit
+def no_sums(COUNT: constexpr, ROWS: constexpr, QUADS: constexpr) -> Any:
+    """COUNT times float32 [ROWS, QUADS]."""
+    sums = tl.zeros([ROWS, QUADS], tl.float32)
+    if COUNT == 1:
+        return (sums,)
+    else:
+        return (sums,) * COUNT
