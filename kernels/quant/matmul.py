@@ -29,7 +29,7 @@ class Tile:
 
 TILES = (
     Tile(tokens=16, rows=64, quads=4, num_warps=4, num_stages=3),
-    Tile(tokens=64, rows=64, quads=4, num_warps=4, num_stages=2),
+    Tile(tokens=64, rows=128, quads=2, num_warps=4, num_stages=2),
     Tile(tokens=128, rows=128, quads=2, num_warps=8, num_stages=2),
 )
 
@@ -99,14 +99,18 @@ def matmul_kernel(
     QUADS: constexpr,
 ) -> None:
     """Grid: (tokens / TOKENS, rows / ROWS). Loads past an end read its last place; there scales
-    are zero, and nothing is stored."""
+    are zero, and nothing is stored.
+
+    Weights come first in the product: so they go from where they became numbers into the tensor
+    cores, without a way through shared memory before Hopper.
+    """
     token = tl.program_id(0) * TOKENS + tl.arange(0, TOKENS)
     row = tl.program_id(1) * ROWS + tl.arange(0, ROWS)
     rows = tl.minimum(row, num_rows - 1).to(tl.int64)[:, None]
-    x_rows = x + tl.minimum(token, num_tokens - 1).to(tl.int64)[:, None] * num_columns
+    x_columns = x + tl.minimum(token, num_tokens - 1).to(tl.int64)[None, :] * num_columns
     num_quads = num_columns // 32
     column = tl.arange(0, QUADS * 16)
-    total = tl.zeros([TOKENS, ROWS], tl.float32)
+    total = tl.zeros([ROWS, TOKENS], tl.float32)
     for start in tl.range(0, num_quads, QUADS):
         quads = start + tl.arange(0, QUADS)
         is_inside = (quads < num_quads)[None, :]
@@ -115,17 +119,17 @@ def matmul_kernel(
             low, high, scales, subscales, rows, quads, is_inside, num_columns, FORMAT
         )
         strip = first_strips(tl.minimum(start + column // 16, num_quads - 1), GROUP)
-        numbers = x_rows + (strip * 16 + column % 16)[None, :]
+        numbers = x_columns + (strip * 16 + column % 16)[:, None]
         x_lo = tl.load(numbers)
         x_hi = tl.load(numbers + GROUP)
-        weights = as_numbers(lo, lo_scale, lo_offset, FORMAT)
-        weights = tl.reshape(weights, [ROWS, QUADS * 16]).to(x_lo.dtype)
-        total = tl.dot(x_lo, tl.trans(weights), total, input_precision="ieee")
-        weights = as_numbers(hi, hi_scale, hi_offset, FORMAT)
-        weights = tl.reshape(weights, [ROWS, QUADS * 16]).to(x_lo.dtype)
-        total = tl.dot(x_hi, tl.trans(weights), total, input_precision="ieee")
+        weights = as_numbers(lo, lo_scale, lo_offset, FORMAT).to(x_lo.dtype)
+        weights = tl.reshape(weights, [ROWS, QUADS * 16])
+        total = tl.dot(weights, x_lo, total, input_precision="ieee")
+        weights = as_numbers(hi, hi_scale, hi_offset, FORMAT).to(x_lo.dtype)
+        weights = tl.reshape(weights, [ROWS, QUADS * 16])
+        total = tl.dot(weights, x_hi, total, input_precision="ieee")
     if HAS_BIAS:
-        total += tl.load(bias + row, mask=row < num_rows, other=0.0).to(tl.float32)[None, :]
-    place = out + token.to(tl.int64)[:, None] * num_rows + row[None, :]
-    is_there = (token < num_tokens)[:, None] & (row < num_rows)[None, :]
+        total += tl.load(bias + row, mask=row < num_rows, other=0.0).to(tl.float32)[:, None]
+    place = out + token.to(tl.int64)[None, :] * num_rows + row[:, None]
+    is_there = (token < num_tokens)[None, :] & (row < num_rows)[:, None]
     tl.store(place, total.to(out.dtype.element_ty), mask=is_there)

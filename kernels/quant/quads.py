@@ -126,14 +126,18 @@ def first_strips(quads: tensor, GROUP: constexpr) -> Any:
 @jit
 def as_numbers(quants: tensor, scale: tensor, offset: tensor, FORMAT: constexpr) -> Any:
     """quants int32 [rows, quads, 4], scale and offset [rows, quads] -> float32
-    [rows, quads, 16]."""
-    shift = 8 * tl.arange(0, 4)[None, None, None, :]
+    [rows, quads, 16]. Joins leave every number with the thread that has its word."""
+    even = tl.join(_byte(quants, scale, offset, 0, FORMAT), _byte(quants, scale, offset, 2, FORMAT))
+    odd = tl.join(_byte(quants, scale, offset, 1, FORMAT), _byte(quants, scale, offset, 3, FORMAT))
+    return tl.reshape(tl.join(even, odd), [quants.shape[0], quants.shape[1], 16])
+
+
+@jit
+def _byte(quants: tensor, scale: tensor, offset: tensor, BYTE: constexpr, FORMAT: constexpr) -> Any:
+    quant = (quants >> (8 * BYTE)) & 0xFF
     if FORMAT == "Q8_0":
-        bytes_ = (quants[:, :, :, None] << (24 - shift)) >> 24
-    else:
-        bytes_ = (quants[:, :, :, None] >> shift) & 0xFF
-    numbers = tl.reshape(bytes_, [quants.shape[0], quants.shape[1], 16]).to(tl.float32)
-    return numbers * scale[:, :, None] - offset[:, :, None]
+        quant = (quants << (24 - 8 * BYTE)) >> 24
+    return quant.to(tl.float32) * scale[:, :, None] - offset[:, :, None]
 
 
 @jit
