@@ -11,6 +11,7 @@ from torch import Tensor
 
 from kernels.choice import takes_kernel
 from kernels.language import constexpr, jit_for_counts, power_of_two, tensor, tl
+from kernels.launch import launch
 
 MAX_TOKENS = 8
 BLOCKS = 32  # of a program
@@ -51,17 +52,20 @@ def quantize_activations(x: Tensor) -> QuantizedActivations:
         scales=torch.empty(num_blocks, num_slots, dtype=torch.float32, device=x.device),
         sums=torch.empty(2 * num_blocks, num_slots, dtype=torch.float32, device=x.device),
     )
-    grid = (-(-num_blocks // BLOCKS), num_slots)
-    quantize_kernel[grid](
-        x.contiguous(),
-        made.quants,
-        made.scales,
-        made.sums,
-        num_tokens,
-        num_blocks,
-        SLOTS=num_slots,
-        BLOCKS=BLOCKS,
+    launch(
+        quantize_kernel,
+        (-(-num_blocks // BLOCKS), num_slots),
+        {
+            "x": x.contiguous(),
+            "quants": made.quants,
+            "scales": made.scales,
+            "sums": made.sums,
+            "num_tokens": num_tokens,
+            "num_blocks": num_blocks,
+        },
+        {"SLOTS": num_slots, "BLOCKS": BLOCKS},
         num_warps=1,
+        counts=("num_tokens", "num_blocks"),
     )
     return made
 
@@ -91,7 +95,7 @@ def dequantize_activations(made: QuantizedActivations) -> Tensor:
     return blocks.flatten(1)[: made.num_tokens]
 
 
-@jit_for_counts("num_tokens")
+@jit_for_counts("num_tokens", "num_blocks")
 def quantize_kernel(
     x: tensor,
     quants: tensor,

@@ -7,6 +7,7 @@ from torch import Tensor
 
 from kernels.choice import takes_kernel
 from kernels.language import constexpr, jit_for_counts, tensor, tl
+from kernels.launch import launch
 from kernels.quant.planes import QuantizedMatrix
 from kernels.quant.quads import as_numbers, first_strips, load_quads, planes_of
 
@@ -26,19 +27,25 @@ def dequantize(matrix: QuantizedMatrix, dtype: torch.dtype) -> Tensor:
 def launch_dequantize(matrix: QuantizedMatrix, row_ids: Tensor | None, out: Tensor) -> None:
     """Fill `out` [n, num_columns] with all rows, or with those of `row_ids` int64 [n]."""
     rows = ROWS if row_ids is None else 1
-    grid = (-(-out.shape[0] // rows), -(-matrix.num_columns // (32 * QUADS)))
-    dequantize_kernel[grid](
-        matrix.planes["low"] if row_ids is None else row_ids,
-        *planes_of(matrix),
-        out,
-        out.shape[0],
-        matrix.num_columns,
-        FORMAT=matrix.type_name,
-        GROUP=matrix.form.group,
-        HAS_IDS=row_ids is not None,
-        ROWS=rows,
-        QUADS=QUADS,
+    launch(
+        dequantize_kernel,
+        (-(-out.shape[0] // rows), -(-matrix.num_columns // (32 * QUADS))),
+        {
+            "row_ids": matrix.planes["low"] if row_ids is None else row_ids,
+            **planes_of(matrix),
+            "out": out,
+            "num_out": out.shape[0],
+            "num_columns": matrix.num_columns,
+        },
+        {
+            "FORMAT": matrix.type_name,
+            "GROUP": matrix.form.group,
+            "HAS_IDS": row_ids is not None,
+            "ROWS": rows,
+            "QUADS": QUADS,
+        },
         num_warps=rows,
+        counts=("num_out",),
     )
 
 

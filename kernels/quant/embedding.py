@@ -13,8 +13,7 @@ def embedding(token_ids: Tensor, table: QuantizedMatrix | Tensor, dtype: torch.d
     if isinstance(table, Tensor) or not takes_kernel("embedding", token_ids):
         return embedding_reference(token_ids, table, dtype)
     out = torch.empty(len(token_ids), table.num_columns, dtype=dtype, device=token_ids.device)
-    if len(token_ids):
-        launch_dequantize(table, token_ids, out)
+    launch_dequantize(table, token_ids, out)
     return out
 
 

@@ -11,9 +11,12 @@ from torch import Tensor
 
 from kernels.choice import takes_kernel
 from kernels.language import constexpr, jit_for_counts, tensor, tl
+from kernels.launch import launch
 from kernels.quant.dequantize import dequantize_reference
 from kernels.quant.planes import QuantizedMatrix
 from kernels.quant.quads import as_numbers, first_strips, load_quads, planes_of
+
+COUNTS = ("has_bias", "num_tokens")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,23 +54,29 @@ def matmul(x: Tensor, weight: QuantizedMatrix, bias: Tensor | None = None) -> Te
         return matmul_reference(x, weight, bias)
     out = torch.empty(num_tokens, weight.num_rows, dtype=x.dtype, device=x.device)
     tile = tile_for(num_tokens)
-    grid = (-(-num_tokens // tile.tokens), -(-weight.num_rows // tile.rows))
-    matmul_kernel[grid](
-        x.contiguous(),
-        *planes_of(weight),
-        out if bias is None else bias,
-        out,
-        num_tokens,
-        weight.num_rows,
-        weight.num_columns,
-        FORMAT=weight.type_name,
-        GROUP=weight.form.group,
-        HAS_BIAS=bias is not None,
-        TOKENS=tile.tokens,
-        ROWS=tile.rows,
-        QUADS=tile.quads,
+    launch(
+        matmul_kernel,
+        (-(-num_tokens // tile.tokens), -(-weight.num_rows // tile.rows)),
+        {
+            "x": x.contiguous(),
+            **planes_of(weight),
+            "bias": out if bias is None else bias,
+            "out": out,
+            "has_bias": int(bias is not None),
+            "num_tokens": num_tokens,
+            "num_rows": weight.num_rows,
+            "num_columns": weight.num_columns,
+        },
+        {
+            "FORMAT": weight.type_name,
+            "GROUP": weight.form.group,
+            "TOKENS": tile.tokens,
+            "ROWS": tile.rows,
+            "QUADS": tile.quads,
+        },
         num_warps=tile.num_warps,
         num_stages=tile.num_stages,
+        counts=COUNTS,
     )
     return out
 
@@ -79,7 +88,7 @@ def matmul_reference(x: Tensor, weight: QuantizedMatrix, bias: Tensor | None = N
     return product.to(x.dtype)
 
 
-@jit_for_counts("num_tokens")
+@jit_for_counts(*COUNTS)
 def matmul_kernel(
     x: tensor,
     low: tensor,
@@ -88,12 +97,12 @@ def matmul_kernel(
     subscales: tensor,
     bias: tensor,
     out: tensor,
+    has_bias: tensor,
     num_tokens: tensor,
     num_rows: tensor,
     num_columns: tensor,
     FORMAT: constexpr,
     GROUP: constexpr,
-    HAS_BIAS: constexpr,
     TOKENS: constexpr,
     ROWS: constexpr,
     QUADS: constexpr,
@@ -128,8 +137,8 @@ def matmul_kernel(
         weights = as_numbers(hi, hi_scale, hi_offset, FORMAT).to(x_lo.dtype)
         weights = tl.reshape(weights, [ROWS, QUADS * 16])
         total = tl.dot(weights, x_hi, total, input_precision="ieee")
-    if HAS_BIAS:
-        total += tl.load(bias + row, mask=row < num_rows, other=0.0).to(tl.float32)[:, None]
+    is_biased = (row < num_rows) & (has_bias != 0)
+    total += tl.load(bias + row, mask=is_biased, other=0.0).to(tl.float32)[:, None]
     place = out + token.to(tl.int64)[None, :] * num_rows + row[:, None]
     is_there = (token < num_tokens)[None, :] & (row < num_rows)[:, None]
     tl.store(place, total.to(out.dtype.element_ty), mask=is_there)

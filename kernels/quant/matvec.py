@@ -9,7 +9,8 @@ import torch
 from torch import Tensor
 
 from kernels.choice import takes_kernel
-from kernels.language import constexpr, jit_for_counts, power_of_two, tensor, tl
+from kernels.language import constexpr, jit_for_counts, tensor, tl
+from kernels.launch import launch
 from kernels.quant.activations import (
     MAX_TOKENS,
     QuantizedActivations,
@@ -23,6 +24,9 @@ from kernels.quant.planes import QuantizedMatrix
 from kernels.quant.quads import as_numbers, first_strips, load_quads, no_sums, planes_of
 
 QUADS = 32  # of a row in a step: one for each thread of a warp
+EXACT_ROWS = 4
+EXACT_TOKENS = 2
+COUNTS = ("has_bias", "num_tokens")
 
 
 def matvec(
@@ -72,43 +76,55 @@ def _launch(
     x: QuantizedActivations, weight: QuantizedMatrix, bias: Tensor | None, out: Tensor
 ) -> None:
     rows = rows_of_a_program(x.num_slots)
-    matvec_kernel[(-(-weight.num_rows // rows),)](
-        x.quants.view(torch.int32),
-        x.scales,
-        x.sums,
-        *planes_of(weight),
-        out if bias is None else bias,
-        out,
-        x.num_tokens,
-        weight.num_rows,
-        weight.num_columns,
-        FORMAT=weight.type_name,
-        GROUP=weight.form.group,
-        HAS_BIAS=bias is not None,
-        SLOTS=x.num_slots,
-        ROWS=rows,
-        QUADS=QUADS,
-        num_warps=4,
+    launch(
+        matvec_kernel,
+        (-(-weight.num_rows // rows),),
+        {
+            "x_quants": x.quants.view(torch.int32),
+            "x_scales": x.scales,
+            "x_sums": x.sums,
+            **planes_of(weight),
+            "bias": out if bias is None else bias,
+            "out": out,
+            "has_bias": int(bias is not None),
+            "num_tokens": x.num_tokens,
+            "num_rows": weight.num_rows,
+            "num_columns": weight.num_columns,
+        },
+        {
+            "FORMAT": weight.type_name,
+            "GROUP": weight.form.group,
+            "SLOTS": x.num_slots,
+            "ROWS": rows,
+            "QUADS": QUADS,
+        },
+        counts=COUNTS,
     )
 
 
 def _launch_exact(x: Tensor, weight: QuantizedMatrix, bias: Tensor | None, out: Tensor) -> None:
-    rows = rows_of_a_program(MAX_TOKENS)
-    exact_matvec_kernel[(-(-weight.num_rows // rows), power_of_two(x.shape[0]) // 2 or 1)](
-        x,
-        *planes_of(weight),
-        out if bias is None else bias,
-        out,
-        x.shape[0],
-        weight.num_rows,
-        weight.num_columns,
-        FORMAT=weight.type_name,
-        GROUP=weight.form.group,
-        HAS_BIAS=bias is not None,
-        TOKENS=2,
-        ROWS=rows,
-        QUADS=QUADS,
-        num_warps=4,
+    num_tokens = x.shape[0]
+    launch(
+        exact_matvec_kernel,
+        (-(-weight.num_rows // EXACT_ROWS), -(-num_tokens // EXACT_TOKENS)),
+        {
+            "x": x,
+            **planes_of(weight),
+            "bias": out if bias is None else bias,
+            "out": out,
+            "has_bias": int(bias is not None),
+            "num_tokens": num_tokens,
+            "num_rows": weight.num_rows,
+            "num_columns": weight.num_columns,
+        },
+        {
+            "FORMAT": weight.type_name,
+            "GROUP": weight.form.group,
+            "TOKENS": EXACT_TOKENS,
+            "ROWS": EXACT_ROWS,
+            "QUADS": QUADS,
+        },
+        counts=COUNTS,
     )
 
 
@@ -133,7 +149,7 @@ def matvec_reference(
     return product.to(dtype)
 
 
-@jit_for_counts("num_tokens")
+@jit_for_counts(*COUNTS)
 def matvec_kernel(
     x_quants: tensor,
     x_scales: tensor,
@@ -144,12 +160,12 @@ def matvec_kernel(
     subscales: tensor,
     bias: tensor,
     out: tensor,
+    has_bias: tensor,
     num_tokens: tensor,
     num_rows: tensor,
     num_columns: tensor,
     FORMAT: constexpr,
     GROUP: constexpr,
-    HAS_BIAS: constexpr,
     SLOTS: constexpr,
     ROWS: constexpr,
     QUADS: constexpr,
@@ -195,15 +211,15 @@ def matvec_kernel(
                 total += tl.load(x_scale + behind // 2 * SLOTS + slot) * part
             added = added + (total,)
         totals = added
+    is_biased = (row < num_rows) & (has_bias != 0)
+    added_bias = tl.load(bias + row, mask=is_biased, other=0.0).to(tl.float32)
     for slot in tl.static_range(SLOTS):
-        y = tl.sum(totals[slot], 1)
-        if HAS_BIAS:
-            y += tl.load(bias + row, mask=row < num_rows, other=0.0).to(tl.float32)
+        y = tl.sum(totals[slot], 1) + added_bias
         is_there = (row < num_rows) & (slot < num_tokens)
         tl.store(out + slot * num_rows + row, y.to(out.dtype.element_ty), mask=is_there)
 
 
-@jit_for_counts("num_tokens")
+@jit_for_counts(*COUNTS)
 def exact_matvec_kernel(
     x: tensor,
     low: tensor,
@@ -212,12 +228,12 @@ def exact_matvec_kernel(
     subscales: tensor,
     bias: tensor,
     out: tensor,
+    has_bias: tensor,
     num_tokens: tensor,
     num_rows: tensor,
     num_columns: tensor,
     FORMAT: constexpr,
     GROUP: constexpr,
-    HAS_BIAS: constexpr,
     TOKENS: constexpr,
     ROWS: constexpr,
     QUADS: constexpr,
@@ -248,9 +264,9 @@ def exact_matvec_kernel(
             products += hi_weights * tl.load(numbers + GROUP).to(tl.float32)
             added = added + (totals[t] + tl.sum(products, 2),)
         totals = added
+    is_biased = (row < num_rows) & (has_bias != 0)
+    added_bias = tl.load(bias + row, mask=is_biased, other=0.0).to(tl.float32)
     for t in tl.static_range(TOKENS):
-        y = tl.sum(totals[t], 1)
-        if HAS_BIAS:
-            y += tl.load(bias + row, mask=row < num_rows, other=0.0).to(tl.float32)
+        y = tl.sum(totals[t], 1) + added_bias
         is_there = (row < num_rows) & (first + t < num_tokens)
         tl.store(out + (first + t) * num_rows + row, y.to(out.dtype.element_ty), mask=is_there)

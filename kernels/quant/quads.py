@@ -17,15 +17,15 @@ from kernels.language import constexpr, jit, tensor, tl
 from kernels.quant.planes import QuantizedMatrix
 
 
-def planes_of(matrix: QuantizedMatrix) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """What kernels take: low, high, scales, subscales. `low` stands in for what a type lacks."""
+def planes_of(matrix: QuantizedMatrix) -> dict[str, Tensor]:
+    """What kernels take. `low` stands in for the planes that a type lacks."""
     low = matrix.planes["low"]
-    return (
-        low,
-        matrix.planes.get("high", low),
-        matrix.planes["scales"],
-        matrix.planes.get("subscales", low),
-    )
+    return {
+        "low": low,
+        "high": matrix.planes.get("high", low),
+        "scales": matrix.planes["scales"],
+        "subscales": matrix.planes.get("subscales", low),
+    }
 
 
 @jit
