@@ -77,7 +77,8 @@ def quantize_activations_reference(x: Tensor) -> QuantizedActivations:
     padded[:num_tokens] = x
     blocks = padded.view(-1, num_columns // 32, 32)
     largest = blocks.abs().amax(dim=-1)
-    inverse = torch.where(largest > 0, 127.0 / largest, 0.0)
+    # Divided, not multiplied by a reciprocal: a last bit would move what lies between two steps.
+    inverse = torch.full_like(largest, 127.0) / largest.where(largest > 0, 1.0)
     quants = torch.floor(blocks * inverse.unsqueeze(-1) + 0.5).clamp(-127, 127)
     strips = quants.view(padded.shape[0], num_columns // 16, 16).transpose(0, 1)
     return QuantizedActivations(
@@ -119,10 +120,10 @@ def quantize_kernel(
         x + start + strip * 16 + column, mask=inside & (slot < num_tokens), other=0.0
     ).to(tl.float32)
     largest = tl.max(tl.max(tl.abs(numbers), 2), 1)
-    inverse = tl.where(largest > 0, 127.0 / largest, 0.0)
+    inverse = tl.div_rn(127.0, tl.where(largest > 0, largest, 1.0))
     whole = tl.floor(numbers * inverse[:, None, None] + 0.5)
     whole = tl.minimum(tl.maximum(whole, -127.0), 127.0)
     tl.store(quants + (strip * SLOTS + slot) * 16 + column, whole.to(tl.int8), mask=inside)
-    tl.store(scales + block * SLOTS + slot, largest / 127.0, mask=is_block)
+    tl.store(scales + block * SLOTS + slot, tl.div_rn(largest, 127.0), mask=is_block)
     strips = block[:, None] * 2 + tl.arange(0, 2)[None, :]
     tl.store(sums + strips * SLOTS + slot, tl.sum(whole, 2), mask=is_block[:, None])
