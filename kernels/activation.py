@@ -42,7 +42,7 @@ def gated_reference(gate_up: Tensor, kind: Activation) -> Tensor:
 
 def _gated(gate_up: Tensor, kind: Activation) -> Tensor:
     num_rows, width = gate_up.shape[0], gate_up.shape[1] // 2
-    result = gate_up.new_empty((num_rows, width))
+    result = torch.empty((num_rows, width), dtype=gate_up.dtype, device=gate_up.device)
     launch(
         gated_kernel,
         (num_rows, -(-width // COLUMNS)),
