@@ -8,9 +8,11 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from types import MappingProxyType
 
+import torch
 from torch import Tensor
 
 from kernels.language import HAS_TRITON, INTERPRETED
+from kernels.launch import is_written_down
 
 _reasons: dict[str, str] = {}
 _interpreting: list[bool] = []
@@ -18,7 +20,9 @@ _interpreting: list[bool] = []
 
 def takes_kernel(operation: str, tensor: Tensor) -> bool:
     """Whether `operation` runs as a kernel on a tensor that lies where this one does."""
-    if operation in _reasons:
+    if is_written_down():
+        return True
+    if operation in _reasons or tensor.dtype == torch.float64:
         return False
     if INTERPRETED:
         return bool(_interpreting)

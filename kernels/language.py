@@ -6,25 +6,34 @@ and every operation runs its reference. What kernels do to numbers is kept to wh
 """
 
 import os
+import subprocess
+import tempfile
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 try:
     import triton
-    import triton.language as tl
+    import triton.language
+
+    tl: Any = triton.language
 except ImportError:
     triton = None
     tl = None
 
 HAS_TRITON = triton is not None
+TRITON_VERSION: str = triton.__version__ if HAS_TRITON else ""
 
 INTERPRETED = HAS_TRITON and os.environ.get("TRITON_INTERPRET") == "1"
 """Kernels run in Triton's interpreter: set before the first import, for a whole process."""
 
+# What the arguments of kernels are called. Triton looks the names up, and takes no others.
 if TYPE_CHECKING:
     constexpr = Any
+    tensor = Any
 else:
     constexpr = tl.constexpr if HAS_TRITON else Any
+    tensor = tl.tensor if HAS_TRITON else Any
 
 
 class Kernel(Protocol):
@@ -61,8 +70,46 @@ def power_of_two(number: int) -> int:
 
 
 @jit
-def soft_capped(x: Any, cap: Any) -> Any:
+def soft_capped(x: tensor, cap: tensor) -> Any:
     """cap * tanh(x / cap), from an exponent that cannot overflow."""
     falling = tl.exp(-2.0 * tl.abs(x / cap))
     size = cap * (1.0 - falling) / (1.0 + falling)
     return tl.where(x < 0, -size, size)
+
+
+def source_key(spec: Any) -> str:
+    """A hash of a kernel's source, of all that it calls, and of this Triton."""
+    return f"{spec.kernel.cache_key} {TRITON_VERSION}"
+
+
+def compile_for(spec: Any, capability: int) -> Any:
+    """The machine code of a `kernels.launch.Spec` for a compute capability, with no card at hand.
+
+    What the assembler says about registers goes to standard output.
+    """
+    from triton.backends.compiler import GPUTarget
+    from triton.compiler import ASTSource
+
+    # A build that Triton still has would be silent.
+    triton.knobs.compilation.always_compile = True
+    triton.knobs.nvidia.dump_ptxas_log = True
+    names = spec.kernel.arg_names
+    constants = dict(spec.constants)
+    types = dict(spec.types)
+    source = ASTSource(
+        fn=spec.kernel,
+        signature={name: types.get(name, "constexpr") for name in names},
+        constexprs={(names.index(name),): value for name, value in constants.items()},
+        attrs={(names.index(name),): [["tt.divisibility", 16]] for name in spec.aligned},
+    )
+    options = {"num_warps": spec.num_warps, "num_stages": spec.num_stages}
+    return triton.compile(source, target=GPUTarget("cuda", capability, 32), options=options)
+
+
+def disassembled(cubin: bytes) -> str:
+    """Machine code as text, by the disassembler that comes with Triton."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "kernel.cubin"
+        file.write_bytes(cubin)
+        command = [triton.knobs.nvidia.nvdisasm.path, "-c", str(file)]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout

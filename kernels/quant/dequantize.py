@@ -5,7 +5,85 @@ from collections.abc import Callable, Mapping
 import torch
 from torch import Tensor
 
+from kernels.choice import takes_kernel
+from kernels.language import constexpr, jit_for_counts, tensor, tl
+from kernels.launch import launch
 from kernels.quant.planes import QuantizedMatrix
+from kernels.quant.quads import as_numbers, first_strips, load_quads, planes_of
+
+ROWS = 4
+QUADS = 32  # of a row: one for each thread of a warp
+
+
+def dequantize(matrix: QuantizedMatrix, dtype: torch.dtype) -> Tensor:
+    """[num_rows, num_columns] of `dtype`, in new memory."""
+    if not takes_kernel("dequantize", matrix.planes["low"]):
+        return dequantize_reference(matrix, dtype)
+    out = torch.empty(matrix.num_rows, matrix.num_columns, dtype=dtype, device=matrix.device)
+    launch_dequantize(matrix, None, out)
+    return out
+
+
+def launch_dequantize(matrix: QuantizedMatrix, row_ids: Tensor | None, out: Tensor) -> None:
+    """Fill `out` [n, num_columns] with all rows, or with those of `row_ids` int64 [n]."""
+    rows = ROWS if row_ids is None else 1
+    launch(
+        dequantize_kernel,
+        (-(-out.shape[0] // rows), -(-matrix.num_columns // (32 * QUADS))),
+        {
+            "row_ids": matrix.planes["low"] if row_ids is None else row_ids,
+            **planes_of(matrix),
+            "out": out,
+            "num_out": out.shape[0],
+            "num_columns": matrix.num_columns,
+        },
+        {
+            "FORMAT": matrix.type_name,
+            "GROUP": matrix.form.group,
+            "HAS_IDS": row_ids is not None,
+            "ROWS": rows,
+            "QUADS": QUADS,
+        },
+        num_warps=rows,
+        counts=("num_out",),
+    )
+
+
+@jit_for_counts("num_out")
+def dequantize_kernel(
+    row_ids: tensor,
+    low: tensor,
+    high: tensor,
+    scales: tensor,
+    subscales: tensor,
+    out: tensor,
+    num_out: tensor,
+    num_columns: tensor,
+    FORMAT: constexpr,
+    GROUP: constexpr,
+    HAS_IDS: constexpr,
+    ROWS: constexpr,
+    QUADS: constexpr,
+) -> None:
+    """Grid: (rows of out / ROWS, quads of a row / QUADS)."""
+    row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+    rows = tl.minimum(row, num_out - 1).to(tl.int64)
+    source = rows[:, None]
+    if HAS_IDS:
+        source = tl.load(row_ids + rows)[:, None]
+    quads = (tl.program_id(1) * QUADS + tl.arange(0, QUADS))[None, :]
+    is_inside = quads < num_columns // 32
+    quads = tl.minimum(quads, num_columns // 32 - 1)
+    lo, hi, lo_scale, hi_scale, lo_offset, hi_offset = load_quads(
+        low, high, scales, subscales, source, quads, is_inside, num_columns, FORMAT
+    )
+    strip = (rows[:, None] * (num_columns // 16) + first_strips(quads, GROUP))[:, :, None]
+    place = out + strip * 16 + tl.arange(0, 16)[None, None, :]
+    is_there = ((row < num_out)[:, None] & is_inside)[:, :, None]
+    numbers = as_numbers(lo, lo_scale, lo_offset, FORMAT)
+    tl.store(place, numbers.to(out.dtype.element_ty), mask=is_there)
+    numbers = as_numbers(hi, hi_scale, hi_offset, FORMAT)
+    tl.store(place + GROUP, numbers.to(out.dtype.element_ty), mask=is_there)
 
 
 def dequantize_reference(matrix: QuantizedMatrix, dtype: torch.dtype = torch.float32) -> Tensor:

@@ -63,8 +63,8 @@ def _format(
     )
 
 
-# `scales` of Q4_1 are pairs (scale, minimum). Of Q4_K and Q5_K they are four words: scale and
-# minimum of the block as two float16, then twelve bytes with 6-bit scales and minimums of its
+# `scales` of Q4_1 are pairs (scale, minimum). Of Q4_K and Q5_K they are eight half words: scale
+# and minimum of the block, bits of float16, then twelve bytes with 6-bit scales and minimums of its
 # eight sub-blocks.
 FORMATS: Mapping[str, QuantFormat] = {
     made.name: made
@@ -80,12 +80,12 @@ FORMATS: Mapping[str, QuantFormat] = {
             ("high", 4, "int32"),
             ("low", 16, "int32"),
         ),
-        _format("Q4_K", 256, 32, ("scales", 16, "int32"), ("low", 128, "int32")),
+        _format("Q4_K", 256, 32, ("scales", 16, "int16"), ("low", 128, "int32")),
         _format(
             "Q5_K",
             256,
             32,
-            ("scales", 16, "int32"),
+            ("scales", 16, "int16"),
             ("high", 32, "int32"),
             ("low", 128, "int32"),
         ),

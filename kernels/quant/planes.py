@@ -44,6 +44,21 @@ class QuantizedMatrix:
             planes[plane.name] = apart.view(getattr(torch, plane.dtype))
         return cls(type_name=type_name, num_rows=num_rows, num_columns=num_columns, planes=planes)
 
+    @classmethod
+    def empty(
+        cls, type_name: str, num_rows: int, num_columns: int, device: torch.device | str
+    ) -> "QuantizedMatrix":
+        """Whatever its memory holds; on the device "meta" it has none."""
+        form = format_of(type_name)
+        form.row_bytes(num_columns)
+        num_blocks = num_columns // form.block_columns
+        planes = {}
+        for plane in form.planes:
+            dtype = getattr(torch, plane.dtype)
+            width = num_blocks * plane.num_bytes // dtype.itemsize
+            planes[plane.name] = torch.empty(num_rows, width, dtype=dtype, device=device)
+        return cls(type_name=type_name, num_rows=num_rows, num_columns=num_columns, planes=planes)
+
     @property
     def form(self) -> QuantFormat:
         return format_of(self.type_name)
