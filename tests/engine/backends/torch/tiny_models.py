@@ -113,9 +113,9 @@ KINDS = {
 }
 
 
-def save_tiny(folder: Path, kind: str) -> Any:
+def save_tiny(folder: Path, kind: str, **more: Any) -> Any:
     """The model, which lies in the folder with a tokenizer from now on."""
-    model = KINDS[kind].make()
+    model = KINDS[kind].make(**more)
     model.save_pretrained(folder)
     tiny_tokenizer(WORDS).save_pretrained(folder)
     return model
