@@ -22,11 +22,12 @@ ARCHITECTURES = {
     "granite": gguf.MODEL_ARCH.GRANITE,
 }
 _INTERLEAVED = (gguf.MODEL_ARCH.LLAMA, gguf.MODEL_ARCH.GRANITE)
-Q8 = gguf.GGMLQuantizationType.Q8_0
 
 
-def write_tiny_gguf(path: Path, kind: str, *, is_quantized: bool = False) -> Any:
-    """The model of transformers that the file holds; quantised, it has its rounded weights."""
+def write_tiny_gguf(
+    path: Path, kind: str, *, packed: gguf.GGMLQuantizationType | None = None
+) -> Any:
+    """The model of transformers that the file holds; `packed`: with its rounded weights."""
     # No file says by what Gemma scales its queries.
     more = {"query_pre_attn_scalar": 24} if kind.startswith("gemma") else {}
     model = KINDS[kind].make(**more)
@@ -39,9 +40,9 @@ def write_tiny_gguf(path: Path, kind: str, *, is_quantized: bool = False) -> Any
         if name == "lm_head.weight" and model.config.tie_word_embeddings:
             continue
         numbers = weight.numpy()
-        if is_quantized and numbers.ndim == 2:
-            packed = gguf.quants.quantize(numbers, Q8)
-            weight.copy_(weight.new_tensor(gguf.quants.dequantize(packed, Q8)))
+        if packed is not None and numbers.ndim == 2:
+            data = gguf.quants.quantize(numbers, packed)
+            weight.copy_(weight.new_tensor(gguf.quants.dequantize(data, packed)))
             numbers = weight.numpy()
         if architecture in _INTERLEAVED and (".q_proj." in name or ".k_proj." in name):
             config = model.config
@@ -54,8 +55,8 @@ def write_tiny_gguf(path: Path, kind: str, *, is_quantized: bool = False) -> Any
         found = names.get_name(name, try_suffixes=(".weight", ".bias"))
         assert found is not None, name
         data = np.array(numbers, np.float32, order="C")
-        if is_quantized and data.ndim == 2:
-            writer.add_tensor(found, gguf.quants.quantize(data, Q8), raw_dtype=Q8)
+        if packed is not None and data.ndim == 2:
+            writer.add_tensor(found, gguf.quants.quantize(data, packed), raw_dtype=packed)
         else:
             writer.add_tensor(found, data)
     _add_rope_factors(writer, model.config)
