@@ -23,7 +23,7 @@ class TorchEnvironment:
     def __init__(self, above: Path) -> None:
         self._above = above
         self._folder = above / "torch"
-        self._program = self._folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+        self.program = self._folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
         self._stamp = self._folder / "installed"
         self.log = above / "torch.log"
 
@@ -55,12 +55,12 @@ class TorchEnvironment:
         subprocess.run(made, check=True)
         places = [
             Path(self._ask(program, "import sysconfig; print(sysconfig.get_path('purelib'))"))
-            for program in (Path(sys.executable), self._program)
+            for program in (Path(sys.executable), self.program)
         ]
         (places[1] / "above.pth").write_text(f"{places[0]}\n", encoding="utf-8")
 
     def _pip(self, *arguments: str) -> bool:
-        command = [sys.executable, "-m", "pip", "--python", str(self._program), "install"]
+        command = [sys.executable, "-m", "pip", "--python", str(self.program), "install"]
         command += ["--no-color", "--progress-bar=off", "--no-input", *arguments]
         with self.log.open("a", encoding="utf-8") as log:
             return subprocess.run(command, stdout=log, stderr=log).returncode == 0

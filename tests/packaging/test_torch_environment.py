@@ -29,8 +29,9 @@ def test_it_sees_the_packages_of_the_environment_above_it(tmp_path: Path) -> Non
     assert environment.is_there
     (link,) = (tmp_path / "torch").rglob("above.pth")
     assert link.read_text().strip() == sysconfig.get_path("purelib")
-    program = next((tmp_path / "torch").rglob("python*"))
-    imported = subprocess.run([program, "-c", "import pytest"], stderr=subprocess.DEVNULL)
+    imported = subprocess.run(
+        [environment.program, "-c", "import pytest"], stderr=subprocess.DEVNULL
+    )
     assert imported.returncode == 0
 
 
