@@ -32,6 +32,9 @@ run: install
 test: check-style check-types
 	@$(BIN)/python packaging/chromium.py
 	@GOMP_SPINCOUNT=100 $(BIN)/python -m pytest --numprocesses 2 --dist loadfile $(ARGS)
+	@$(BIN)/python packaging/torch_environment.py
+	@[ ! -x $(BIN)/../torch/bin/python ] || $(BIN)/../torch/bin/python -m pytest \
+		--numprocesses 2 --dist loadfile tests/kernels tests/engine/backends/torch
 
 package: install-test
 	@$(BIN)/python packaging/package.py $(ARGS)

@@ -87,6 +87,7 @@ def run_app(parsed: argparse.Namespace) -> int:
         draft_model=parsed.draft_model,
         adapters=adapters_of(parsed.adapters),
         mmproj=str(absolute(parsed.mmproj)) if parsed.mmproj else "",
+        backend=parsed.backend,
         opens_browser=not parsed.no_open,
         is_safe=parsed.safe,
     )
@@ -157,6 +158,7 @@ async def run_here(
         options.draft_model,
         adapters=options.adapters,
         mmproj=options.mmproj,
+        backend=options.backend or "auto",
         makes_folders=makes_folders,
         only_reads=only_reads,
     )

@@ -30,6 +30,7 @@ from app.owner import HomeLock
 from app.paths import Paths
 from app.processor import why_too_old
 from app.web.port import bind
+from engine.config import BACKENDS
 from engine.errors import HomeError, InglenookError
 
 LOOPBACK = "127.0.0.1"
@@ -79,6 +80,7 @@ def launch(arguments: Sequence[str] = (), command: Sequence[str] = ()) -> int:
         draft_model=parsed.draft_model,
         adapters=tuple(parsed.adapters),
         mmproj=parsed.mmproj,
+        backend=parsed.backend,
         command=tuple(command),
     )
     try:
@@ -122,6 +124,7 @@ def make_parser() -> Parser:
         "--lora", dest="adapters", action="append", default=[], metavar="FILE[:SCALE]"
     )
     parser.add_argument("--mmproj", default="", metavar="FILE", help="what the model sees by")
+    parser.add_argument("--backend", default="auto", choices=BACKENDS, help="who computes")
     parser.add_argument("--safe", action="store_true", help="little memory and no extras")
     return parser
 

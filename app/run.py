@@ -46,13 +46,15 @@ class Run:
     draft_model: str = ""
     adapters: tuple[tuple[str, float], ...] = ()
     mmproj: str = ""
+    backend: str = "auto"
     opens_browser: bool = True
     is_safe: bool = False
     link: Link | None = None
 
     @property
     def names_models(self) -> bool:
-        return bool(self.model or self.draft_model or self.adapters or self.mmproj)
+        named = self.model or self.draft_model or self.adapters or self.mmproj
+        return bool(named) or self.backend != "auto"
 
 
 def run(asked: Run) -> int:
@@ -142,7 +144,9 @@ async def serve_app(
         crash="" if link is None else link.orders.crash,
         note="" if link is None else link.orders.note,
     )
-    services = Services(paths, asked.model, asked.draft_model, facts, asked.adapters, asked.mmproj)
+    services = Services(
+        paths, asked.model, asked.draft_model, facts, asked.adapters, asked.mmproj, asked.backend
+    )
     watch = None if link is None else Watch(services, link)
     watching: asyncio.Task[None] | None = None
     try:

@@ -66,7 +66,7 @@ class Services:
 
     `model` and `draft_model` override the saved choices: a path, a name of `models list`, or empty.
     `adapters` (each a path or a name, and a scale) go before those that are saved for the model,
-    and the file `mmproj` before the multimodal part that lies beside it.
+    and the file `mmproj` before the multimodal part that lies beside it. `backend` is who computes.
     In safe mode the model is held with little memory and no extras. Without `makes_folders` they
     may be missing or read-only, and whoever writes hears of it. With `only_reads` another process
     owns the home, and the documents are only looked into.
@@ -80,6 +80,7 @@ class Services:
         start_facts: StartFacts = AS_USUAL,
         adapters: Sequence[tuple[str, float]] = (),
         mmproj: str = "",
+        backend: str = "auto",
         *,
         makes_folders: bool = True,
         only_reads: bool = False,
@@ -104,6 +105,7 @@ class Services:
                 draft_model=draft_model,
                 adapters=tuple(adapters),
                 mmproj=mmproj,
+                backend=backend,
             ),
             self._holder,
             lambda: self.library,

@@ -21,6 +21,7 @@ MOST_ADAPTERS = 2
 """llama.cpp adds up three or more in an order that follows from where they lie in memory: with four
 the same prompt had one of five KVs, by the load, and what was kept would not be what is read."""
 KV_TYPES = ("auto", "f16", "q8_0")
+BACKENDS = ("auto", "llama", "torch")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +47,8 @@ class EngineConfig:
 
     `adapters` change what the model answers, all of it; those with a scale of 0 are not loaded.
     `mmproj_path`: the model's multimodal part, with which it reads pictures or sounds.
+
+    `backend`: who computes, "llama" (llama.cpp), "torch" (ours, for NVIDIA cards), or "auto".
     """
 
     model_path: Path
@@ -63,6 +66,7 @@ class EngineConfig:
     draft_model_path: Path | None = None
     adapters: tuple[Adapter, ...] = ()
     mmproj_path: Path | None = None
+    backend: str = "auto"
 
     def num_cells(self, trained_context: int) -> int:
         """Tokens that fit into the context together, of a model that was trained for so many."""
@@ -101,6 +105,10 @@ class EngineConfig:
         if self.kv_type not in KV_TYPES:
             raise InvalidParams(
                 f"kv_type must be one of {', '.join(KV_TYPES)}, got {self.kv_type!r}."
+            )
+        if self.backend not in BACKENDS:
+            raise InvalidParams(
+                f"backend must be one of {', '.join(BACKENDS)}, got {self.backend!r}."
             )
         if self.draft_model_path is not None and not self.speculate:
             raise InvalidParams("draft_model_path needs speculate: without it nothing is guessed.")

@@ -10,6 +10,7 @@ from threading import Event, Thread
 
 from engine.async_engine import AsyncEngine
 from engine.backends.base import Backend, MediaReader, ModelInfo
+from engine.backends.choice import draft_bytes, is_safetensors, open_backend
 from engine.backends.llama_cpp.split_file import parts_of
 from engine.config import EngineConfig
 from engine.engine import Engine
@@ -61,7 +62,7 @@ def load(config: EngineConfig) -> LoadedModel:
         engine, backend.tokenizer, backend.info, backend.kind, grammars, backend.media
     )
     if config.kv_folder is not None:
-        files = parts_of(config.model_path)
+        files = files_of(config.model_path)
         if backend.media is not None and config.mmproj_path is not None:
             # The KV of a picture is that of what looked at it.
             files = [*files, config.mmproj_path]
@@ -74,15 +75,12 @@ def open_backends(config: EngineConfig) -> tuple[Backend, DraftModel | None]:
 
     Raises the ModelError that says why one of them cannot be used.
     """
-    # Loading the library takes a while, and commands that need no model should not wait for it.
-    from engine.backends.llama_cpp.backend import LlamaBackend, draft_bytes
-
     if config.draft_model_path is None:
-        return LlamaBackend(config), None
+        return open_backend(config), None
     drafting = draft_config(config, config.draft_model_path)
-    backend = LlamaBackend(config, beside_bytes=draft_bytes(drafting))
+    backend = open_backend(config, beside_bytes=draft_bytes(drafting))
     try:
-        draft = LlamaBackend(drafting)
+        draft = open_backend(drafting)
     except BaseException:
         backend.close()
         raise
@@ -107,6 +105,13 @@ def draft_config(config: EngineConfig, model: Path) -> EngineConfig:
         max_batch_tokens=max(DRAFT_BATCH_TOKENS, config.max_running),
         kv_folder=None,
     )
+
+
+def files_of(model: Path) -> list[Path]:
+    """All that its KV follows from: of a folder its weights and its configuration."""
+    if not is_safetensors(model):
+        return parts_of(model)
+    return [*sorted(model.glob("*.safetensors")), model / "config.json"]
 
 
 def digest_of_all(files: Sequence[Path], one: Callable[[Path], bytes | None]) -> bytes | None:

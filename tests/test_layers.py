@@ -38,6 +38,9 @@ HOMES: dict[str, tuple[str, ...]] = {
     "charset_normalizer": ("app/documents/encoding.py",),
     "rapidocr": ("app/documents/rapid.py",),
     "cv2": ("app/documents/rapid.py",),
+    "torch": ("kernels/", "engine/backends/torch/"),
+    "transformers": ("engine/backends/torch/pretrained.py",),
+    "triton": ("kernels/language.py",),
 }
 
 # Of extras, which need not be installed here.
@@ -121,6 +124,7 @@ def named_dependencies() -> frozenset[str]:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     requirements = [
         *project["project"]["dependencies"],
+        *project["project"]["optional-dependencies"]["cuda"],
         *project["project"]["optional-dependencies"]["ocr"],
         *project["dependency-groups"]["starter"],
     ]

@@ -46,8 +46,8 @@ class ChatModel:
 
     @property
     def notice(self) -> str:
-        """What the user should know of this model's way to chat, or empty."""
-        return self.template.notice
+        """What the user should know of this model's way to chat and to run, or empty."""
+        return " ".join(filter(None, (self.template.notice, self.loaded.info.notice)))
 
     async def prompt(self, path: Sequence[Turn], system_prompt: str, clock: float) -> list[int]:
         """The token ids that ask for the next answer. `clock` is the conversation's own time.

@@ -7,12 +7,14 @@ from app.commands.parser import Parser, port
 from app.commands.sampling_options import add_sampling
 from app.selfcheck import NAMES
 from app.version import VERSION
+from engine.config import BACKENDS
 from engine.logprobs import MOST_ALTERNATIVES
 from engine.sampling.beam import MOST_BEAMS, EarlyStopping
 from engine.sampling_params import MOST_ANSWERS
 
 LORA_HELP = "a LoRA adapter, a GGUF file or a name of `models list`; give it again for a second"
 DRAFT_HELP = "a smaller model of the same vocabulary that guesses what comes next"
+BACKEND_HELP = "who computes: llama.cpp, our engine for NVIDIA cards, or whichever suits"
 MMPROJ_HELP = "the model's part for pictures and sounds (default: the mmproj file beside it)"
 ID_HELP = "as `list` shows it, or its beginning"
 
@@ -45,6 +47,7 @@ def add_run(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--draft-model", default="", metavar="M", help=DRAFT_HELP)
     add_lora(parser)
     add_mmproj(parser)
+    add_backend(parser)
     parser.add_argument("--safe", action="store_true", help="little memory and no extras")
     # The app under a launcher, which speaks to it on standard input and output.
     parser.add_argument("--launched", action="store_true", help=argparse.SUPPRESS)
@@ -283,10 +286,15 @@ def add_media(parser: argparse.ArgumentParser) -> None:
         "--audio", dest="sounds", action="append", metavar="FILE", help="a sound (WAV)"
     )
     add_mmproj(parser)
+    add_backend(parser)
 
 
 def add_mmproj(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--mmproj", metavar="FILE", help=MMPROJ_HELP)
+
+
+def add_backend(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--backend", default="auto", choices=BACKENDS, help=BACKEND_HELP)
 
 
 def add_lora(parser: argparse.ArgumentParser) -> None:

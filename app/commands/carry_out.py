@@ -73,4 +73,11 @@ async def carry_out(services: Services, options: Options, console: Console) -> N
             "The running app reads pictures with another mmproj file, or not at all: leave --mmproj"
             " out, or quit the app first."
         )
+    loaded = services.loaded_model
+    wanted = services.model.choice.backend if loaded is None else loaded.loaded.backend
+    if options.backend not in ("", "auto", wanted):
+        raise UsageError(
+            f"The running app computes with the backend {wanted}: leave --backend out, or quit the"
+            " app first."
+        )
     await COMMANDS[options.command].run(services, options, console)

@@ -31,6 +31,8 @@ class Options:
     draft_model: str = ""
     adapters: tuple[tuple[str, float], ...] = ()
     mmproj: str = ""
+    backend: str = ""
+    """Who computes; empty: whoever suits, or is at it in the running app."""
     images: tuple[str, ...] = ()
     sounds: tuple[str, ...] = ()
     system: str = ""

@@ -17,8 +17,8 @@ class Start:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """`model`, `draft_model`, `adapters` (FILE or FILE:SCALE) and `mmproj` are named to the app;
-    `command` starts a program that knows `run`, empty: ours."""
+    """`model`, `draft_model`, `adapters` (FILE or FILE:SCALE), `mmproj` and `backend` are named to
+    the app; `command` starts a program that knows `run`, empty: ours."""
 
     opens_window: bool = True
     is_safe: bool = False
@@ -26,6 +26,7 @@ class Options:
     draft_model: str = ""
     adapters: tuple[str, ...] = ()
     mmproj: str = ""
+    backend: str = "auto"
     command: tuple[str, ...] = ()
 
     def arguments(self, start: Start) -> tuple[str, ...]:
@@ -41,6 +42,8 @@ class Options:
                 given += ["--lora", adapter]
             if self.mmproj:
                 given += ["--mmproj", self.mmproj]
+        if self.backend != "auto":
+            given += ["--backend", self.backend]
         if start.is_safe:
             given.append("--safe")
         return tuple(given)

@@ -1,7 +1,7 @@
 """Which model is to answer, and what goes with it: what a command names, else what is saved."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -20,7 +20,8 @@ from engine.errors import ModelNotFound
 class ModelChoice:
     """`model` and `draft_model` override the saved choices: a path, a name of `models list`, or
     empty. `adapters` (each a path or a name, and a scale) go before those saved for the model, and
-    the file `mmproj` before the multimodal part that lies beside it."""
+    the file `mmproj` before the multimodal part that lies beside it. `backend` is who computes, as
+    in `EngineConfig`."""
 
     paths: Paths
     settings: Settings
@@ -28,6 +29,7 @@ class ModelChoice:
     draft_model: str = ""
     adapters: tuple[tuple[str, float], ...] = ()
     mmproj: str = ""
+    backend: str = "auto"
 
     @property
     def is_named(self) -> bool:
@@ -79,10 +81,11 @@ class ModelChoice:
         """Everything the engine is told. `keeps_kv`: what was read stays on the disk."""
         if is_safe:
             return safe_config(self.settings.engine_config(self.model_path))
-        return self.settings.engine_config(
+        config = self.settings.engine_config(
             self.model_path,
             self.paths.kv if keeps_kv else None,
             self.draft_model_path,
             self.used_adapters,
             self.mmproj_path,
         )
+        return replace(config, backend=self.backend)

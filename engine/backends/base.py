@@ -20,7 +20,8 @@ class ModelInfo:
     """Facts about a loaded model. Sizes in bytes, context in tokens.
 
     `sampling` is what its file recommends, by llama.cpp's names, as text. `media_refusal` is why
-    the multimodal part that was found beside the model is not used, or empty.
+    the multimodal part that was found beside the model is not used, or empty; `notice` is what the
+    user should know of how the model runs here.
     """
 
     name: str
@@ -37,6 +38,7 @@ class ModelInfo:
     reads_images: bool = False
     reads_audio: bool = False
     media_refusal: str = ""
+    notice: str = ""
 
 
 class StepFailure(Enum):

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.backends.llama_cpp.backend import LlamaBackend
+from engine.backends.base import Backend
 from engine.backends.llama_cpp.context import LlamaContext
 from engine.backends.llama_cpp.model import LlamaModel
 from engine.backends.llama_cpp.step_batch import Part
@@ -28,7 +28,7 @@ class ModelRun:
     """One engine over a backend whose memory is empty."""
 
     def __init__(
-        self, backend: LlamaBackend, config: EngineConfig, costs: StepCosts | None = None
+        self, backend: Backend, config: EngineConfig, costs: StepCosts | None = None
     ) -> None:
         self.backend = backend
         self.engine = Engine(backend, config, costs)

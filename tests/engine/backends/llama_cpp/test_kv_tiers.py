@@ -1,21 +1,15 @@
 """Conversations on a real model through every tier: what is read again, and the same bits."""
 
-import random
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
-from engine.backends.base import StepFailure
-from engine.backends.llama_cpp.backend import LlamaBackend
-from engine.batch import Batch
-from engine.config import EngineConfig
-from engine.kv.disk_folder import DiskFolder
 from engine.kv.segment import Belonging
 from engine.request import RequestOptions
-from tests.engine.backends.llama_cpp.model_run import NEAR_TIE, ModelRun
+from tests.engine.backends.kv_home import Home, words
+from tests.engine.backends.llama_cpp.model_run import NEAR_TIE
 
 REPRODUCIBLE = RequestOptions(
     belonging=Belonging(owner="chat", is_durable=True), is_reproducible=True
@@ -24,88 +18,11 @@ ORDINARY = RequestOptions(belonging=Belonging(owner="chat", is_durable=True))
 OTHERS = RequestOptions(belonging=Belonging(owner="others", is_durable=True))
 
 
-class Recorder:
-    """Every row of logits that was sampled from, of the request that is watched."""
-
-    def __init__(self, backend: LlamaBackend) -> None:
-        self._runner = backend.model_runner
-        self.request_id = -1
-        self.rows: list[NDArray[np.float32]] = []
-
-    def execute(self, batch: Batch) -> NDArray[np.float32] | StepFailure:
-        logits = self._runner.execute(batch)
-        if not isinstance(logits, StepFailure):
-            place = 0
-            for item in batch.sampled:
-                if item.request.request_id == self.request_id:
-                    self.rows.append(logits[place].copy())
-                # A row more for each token that was guessed.
-                place += item.num_rows
-        return logits
-
-    @property
-    def step_cost(self) -> float:
-        return self._runner.step_cost
-
-    def abort_step(self) -> None:
-        self._runner.abort_step()
-
-    def accept_steps(self) -> None:
-        self._runner.accept_steps()
-
-
-class Home:
-    """A model with a disk that outlives it."""
-
-    def __init__(self, model: Path, folder: Path, **changes: int) -> None:
-        self._folder = folder
-        self.config = EngineConfig(
-            model_path=model,
-            context_tokens=changes.get("context_tokens", 1024),
-            max_sequences=8,
-            max_running=4,
-            threads=2,
-            kv_ram_bytes=changes.get("kv_ram_bytes", 2**30),
-        )
-        self.start()
-
-    def start(self) -> None:
-        self.backend = LlamaBackend(self.config)
-        self.recorder = Recorder(self.backend)
-        self.run = ModelRun(self.backend, self.config)
-        self.run.engine._runner = self.recorder
-        disk = DiskFolder(self._folder, b"\1" * 32)
-        self.run.engine.attach_disk(disk, disk.open())
-
-    def rest(self) -> None:
-        while self.run.engine.maintain() is not None:
-            pass
-
-    def restart(self) -> None:
-        self.run.engine.close()
-        self.start()
-
-    def ask(
-        self, prompt: list[int], options: RequestOptions, num_answer: int = 12
-    ) -> tuple[list[int], NDArray[np.float32], int]:
-        """The answer, its logits, and how many tokens of the prompt were read."""
-        number = self.run.submit(prompt, options, max_tokens=num_answer)
-        self.recorder.request_id = number
-        self.recorder.rows = []
-        self.run.finish()
-        timings = self.run.timings(number)
-        return self.run.tokens[number], np.stack(self.recorder.rows), timings.prefilled_tokens
-
-
 @pytest.fixture
 def opened(starter: Path, tmp_path: Path) -> Iterator[Home]:
     home = Home(starter, tmp_path / "kv")
     yield home
     home.run.engine.close()
-
-
-def words(seed: int, count: int) -> list[int]:
-    return random.Random(seed).choices(range(100, 40_000), k=count)
 
 
 def test_a_reproducible_answer_has_the_same_bits_warm_and_cold_through_every_tier(

@@ -1,0 +1,80 @@
+"""Which backend runs a model: the one that was asked for, or the one that suits file and machine.
+
+Neither library is imported before it is needed: both take a while.
+"""
+
+import logging
+import os
+from ctypes.util import find_library
+from dataclasses import replace
+from importlib.util import find_spec
+from pathlib import Path
+
+from engine.backends.base import Backend
+from engine.config import EngineConfig
+from engine.errors import ModelUnsupported
+
+logger = logging.getLogger(__name__)
+
+NO_TORCH = (
+    "The torch engine needs torch, which is not installed: install the extra [cuda] with"
+    " `inglenook cuda install`, or use --backend llama."
+)
+
+
+def open_backend(config: EngineConfig, *, beside_bytes: int = 0) -> Backend:
+    """`beside_bytes`: memory that something else will take. Raises the ModelError that says why
+    the model cannot be used."""
+    if config.backend == "llama":
+        return _open_llama(config, beside_bytes)
+    if config.backend == "torch" or is_safetensors(config.model_path):
+        return _open_torch(config, beside_bytes)
+    if not may_have_card():
+        return _open_llama(config, beside_bytes)
+    from engine.backends.torch.device import choose_device
+
+    if choose_device().device.type == "cpu":
+        return _open_llama(config, beside_bytes)
+    try:
+        return _open_torch(config, beside_bytes)
+    except ModelUnsupported as error:
+        logger.warning("%s", error)
+        return _open_llama(config, beside_bytes, f"{error} It runs by llama.cpp meanwhile.")
+
+
+def draft_bytes(config: EngineConfig) -> int:
+    """What a draft model will take in all, without loading its weights. Raises a ModelError."""
+    if is_safetensors(config.model_path):
+        return sum(file.stat().st_size for file in config.model_path.glob("*.safetensors"))
+    from engine.backends.llama_cpp.backend import draft_bytes
+
+    return draft_bytes(config)
+
+
+def is_safetensors(path: Path) -> bool:
+    """Whether this is a folder with a model of transformers in it."""
+    return path.is_dir() and any(path.glob("*.safetensors"))
+
+
+def may_have_card() -> bool:
+    """Whether torch and NVIDIA's driver are there, so that it is worth asking torch for a card."""
+    if find_spec("torch") is None:
+        return False
+    driver = "nvcuda" if os.name == "nt" else "cuda"
+    return os.path.exists("/dev/nvidiactl") or find_library(driver) is not None
+
+
+def _open_llama(config: EngineConfig, beside_bytes: int, notice: str = "") -> Backend:
+    from engine.backends.llama_cpp.backend import LlamaBackend
+
+    backend = LlamaBackend(config, beside_bytes=beside_bytes)
+    backend.info = replace(backend.info, notice=notice)
+    return backend
+
+
+def _open_torch(config: EngineConfig, beside_bytes: int) -> Backend:
+    if find_spec("torch") is None:
+        raise ModelUnsupported(NO_TORCH)
+    from engine.backends.torch.backend import TorchBackend
+
+    return TorchBackend(config, beside_bytes=beside_bytes)
