@@ -96,15 +96,20 @@ def compile_spec(spec: Spec, target: int) -> Build:
 
 
 def builds(
-    shape_names: Sequence[str], targets: Sequence[int], cache: Path
+    shape_names: Sequence[str],
+    targets: Sequence[int],
+    cache: Path,
+    kernel_names: Sequence[str] = (),
 ) -> Iterator[tuple[Spec, Build]]:
-    """Every spec of these shapes (none: of all) for every target, each pair once."""
+    """Every spec of these shapes and kernels (none: of all) for every target, each pair once."""
     cache.mkdir(parents=True, exist_ok=True)
     wanted = [shape for shape in SHAPES if not shape_names or shape.name in shape_names]
     for target in targets:
         card = card_with(target)
         specs = dict.fromkeys(spec for shape in wanted for spec in specs_for(shape, card))
         for spec in specs:
+            if kernel_names and spec.name not in kernel_names:
+                continue
             yield spec, _kept_build(spec, target, cache)
 
 
@@ -138,6 +143,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m kernels.compile_matrix")
     parser.add_argument("--targets", default=",".join(map(str, TARGETS)), help="such as 86,90")
     parser.add_argument("--shape", action="append", default=[], choices=[s.name for s in SHAPES])
+    parser.add_argument("--kernel", action="append", default=[], help="such as decode_kernel")
     parser.add_argument("--cache", type=Path, default=default_cache(), help="folder of results")
     parser.add_argument("--quiet", action="store_true", help="only what is bad, and the sum")
     options = parser.parse_args(arguments)
@@ -149,7 +155,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     targets = [int(target) for target in options.targets.split(",")]
     start = time.perf_counter()
     summary: dict[str, Any] = {"triton": TRITON_VERSION, "builds": 0, "bad": 0}
-    for spec, build in builds(options.shape, targets, options.cache):
+    for spec, build in builds(options.shape, targets, options.cache, options.kernel):
         summary["builds"] += 1
         summary["bad"] += not build.is_good
         if not options.quiet or not build.is_good:

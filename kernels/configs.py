@@ -34,22 +34,31 @@ def decode_tile(group: int, head_dim: int, dtype: torch.dtype, card: Card) -> Ti
     rows = max(16, power_of_two(group))
     width = power_of_two(head_dim)
     columns = 32 if width > 128 or dtype == torch.float32 else 64
-    num_warps = 8 if width > 128 or rows > 32 else 4
+    is_large = width > 128 or rows > 32 or (dtype == torch.float32 and width > 64)
+    num_warps = 8 if is_large else 4
     return Tile(rows, columns, num_warps, 2)
 
 
-def extend_tile(group: int, head_dim: int, dtype: torch.dtype, card: Card) -> Tile:
+def extend_tile(
+    group: int, head_dim: int, dtype: torch.dtype, kv_dtype: torch.dtype, card: Card
+) -> Tile:
     """A tile of several queries, times the `group` of heads that read the same KV head."""
     width = power_of_two(head_dim)
     least = max(16, power_of_two(group))
     if dtype == torch.float32:
         # Without tensor cores, and twice as large: for small models and for comparison.
-        return Tile(max(16, least), 32 if width <= 128 else 16, 8 if width > 128 else 4, 1)
+        if width <= 64:
+            return Tile(least, 32, 4, 2)
+        return Tile(least, 32 if width <= 128 else 16, 8 if width > 128 else 4, 1)
     if width <= 64:
-        return Tile(max(64, least), 64, 4, 2)
+        # Scales need registers: 64 columns spill on sm_120, and 32 on sm_80.
+        is_narrow = kv_dtype == torch.int8 and card is Card.DESKTOP
+        return Tile(max(64, least), 32 if is_narrow else 64, 4, 2)
+    if width <= 128 and card is Card.DESKTOP:
+        # 64 columns spill, by 8 warps as by 4.
+        return Tile(max(64, least), 32, 4, 2)
     if width <= 128:
-        rows = 128 if card is Card.HOPPER else 64
-        return Tile(max(rows, least), 64, 8, 2)
+        return Tile(max(128 if card is Card.HOPPER else 64, least), 64, 8, 2)
     return Tile(max(64, least), 32, 8, 2)
 
 
