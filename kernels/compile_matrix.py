@@ -52,9 +52,9 @@ class Build:
     spilled: int
     shared_memory: int
     has_matrix_products: bool
-    issued: float | None
-    allowed: float | None
     seconds: float
+    issued: float | None = None
+    allowed: float | None = None
 
     @property
     def is_good(self) -> bool:
@@ -89,9 +89,9 @@ def compile_spec(spec: Spec, target: int) -> Build:
         sum(map(int, spills)),
         int(compiled.metadata.shared),
         "mma.sync" in assembly or "wgmma.mma_async" in assembly,
+        round(time.perf_counter() - start, 2),
         issued,
         allowed,
-        round(time.perf_counter() - start, 2),
     )
 
 
