@@ -80,7 +80,8 @@ from kernels.compile_matrix import main
 cache = Path(sys.argv[1])
 
 def kept(kernel):
-    main(["--shape", "odd", "--targets", "90", "--cache", str(cache), "--quiet", "--kernel", kernel])
+    options = ["--shape", "odd", "--targets", "90", "--cache", str(cache), "--quiet"]
+    main([*options, "--kernel", kernel])
     return {file: file.stat().st_mtime_ns for file in cache.iterdir()}
 
 first = kept("gated_kernel")
