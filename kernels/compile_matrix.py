@@ -1,6 +1,7 @@
 """Compile every spec for every card, without a card: python -m kernels.compile_matrix
 
-A build is bad when it spills registers or asks for more shared memory than the card has. Results
+A build is bad when it spills registers, asks for more shared memory than the card has, or issues
+more instructions for a packed weight than the card can while its bytes come. Results
 are kept under a hash of all that a build depends on, so that what has not changed is not compiled
 again.
 Must not run with TRITON_INTERPRET=1, where there is nothing to compile.
@@ -21,8 +22,17 @@ from pathlib import Path
 from typing import Any
 
 from kernels.card import card_with
-from kernels.language import HAS_TRITON, INTERPRETED, TRITON_VERSION, compile_for, source_key
+from kernels.language import (
+    HAS_TRITON,
+    INTERPRETED,
+    TRITON_VERSION,
+    compile_for,
+    disassembled,
+    source_key,
+)
 from kernels.launch import Spec
+from kernels.quant.budget import allowed_instructions, issued_instructions
+from kernels.quant.matvec import matvec_kernel
 from kernels.shapes import SHAPES
 from kernels.specs import specs_for
 
@@ -31,7 +41,10 @@ TARGETS = (80, 86, 89, 90, 120)
 
 @dataclass(frozen=True, slots=True)
 class Build:
-    """What compiling one spec for one target gave; sizes in bytes, spills stored and loaded."""
+    """What compiling one spec for one target gave; sizes in bytes, spills stored and loaded.
+
+    `issued`, `allowed`: instructions for each packed weight, where they are counted and bounded.
+    """
 
     name: str
     target: int
@@ -39,11 +52,17 @@ class Build:
     spilled: int
     shared_memory: int
     has_matrix_products: bool
+    issued: float | None
+    allowed: float | None
     seconds: float
 
     @property
     def is_good(self) -> bool:
-        return self.spilled == 0 and self.shared_memory <= card_with(self.target).shared_memory
+        return (
+            self.spilled == 0
+            and self.shared_memory <= card_with(self.target).shared_memory
+            and (self.issued is None or self.allowed is None or self.issued <= self.allowed)
+        )
 
 
 def compile_spec(spec: Spec, target: int) -> Build:
@@ -57,6 +76,12 @@ def compile_spec(spec: Spec, target: int) -> Build:
     if registers is None or len(spills) != 2:
         raise RuntimeError(f"ptxas said nothing about {spec.name}: {text!r}")
     assembly = str(compiled.asm["ptx"])
+    constants = dict(spec.constants)
+    issued = allowed = None
+    if spec.kernel is matvec_kernel:
+        issued = issued_instructions(spec, disassembled(compiled.asm["cubin"]))
+        if constants["SLOTS"] == 1:
+            allowed = allowed_instructions(constants["FORMAT"], target)
     return Build(
         spec.name,
         target,
@@ -64,6 +89,8 @@ def compile_spec(spec: Spec, target: int) -> Build:
         sum(map(int, spills)),
         int(compiled.metadata.shared),
         "mma.sync" in assembly or "wgmma.mma_async" in assembly,
+        issued,
+        allowed,
         round(time.perf_counter() - start, 2),
     )
 
@@ -105,6 +132,13 @@ def described(spec: Spec) -> str:
     return f"{spec.name} {types} {constants} warps={spec.num_warps} stages={spec.num_stages}"
 
 
+def issue(build: Build) -> str:
+    if build.issued is None:
+        return ""
+    bound = "" if build.allowed is None else f" of {build.allowed:.2f}"
+    return f" instructions per weight: {build.issued:.2f}{bound}"
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m kernels.compile_matrix")
     parser.add_argument("--targets", default=",".join(map(str, TARGETS)), help="such as 86,90")
@@ -129,7 +163,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 f"{'good' if build.is_good else 'BAD '} sm_{build.target:<3}"
                 f" {build.registers:3} registers {build.spilled:4} spilled"
                 f" {build.shared_memory:6} shared {'mma' if build.has_matrix_products else '   '}"
-                f" {build.seconds:5.1f} s  {described(spec)}",
+                f" {build.seconds:5.1f} s  {described(spec)}"
+                f"{issue(build)}",
                 flush=True,
             )
     summary["seconds"] = round(time.perf_counter() - start, 1)

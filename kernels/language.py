@@ -6,7 +6,10 @@ and every operation runs its reference. What kernels do to numbers is kept to wh
 """
 
 import os
+import subprocess
+import tempfile
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 try:
@@ -101,3 +104,12 @@ def compile_for(spec: Any, capability: int) -> Any:
     )
     options = {"num_warps": spec.num_warps, "num_stages": spec.num_stages}
     return triton.compile(source, target=GPUTarget("cuda", capability, 32), options=options)
+
+
+def disassembled(cubin: bytes) -> str:
+    """Machine code as text, by the disassembler that comes with Triton."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "kernel.cubin"
+        file.write_bytes(cubin)
+        command = [triton.knobs.nvidia.nvdisasm.path, "-c", str(file)]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout

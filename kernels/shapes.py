@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import torch
 
+from kernels.quant.formats import FORMATS
 from kernels.specs import ModelShape
 
 SMOLLM2 = ModelShape(
@@ -15,6 +16,7 @@ SMOLLM2 = ModelShape(
     feed_forward=1536,
     vocab=49152,
     rotary_dims=(64,),
+    weight_types=("Q4_1", "Q8_0", "Q5_0"),
 )
 
 LLAMA_8B = ModelShape(
@@ -26,6 +28,7 @@ LLAMA_8B = ModelShape(
     feed_forward=14336,
     vocab=128256,
     rotary_dims=(128,),
+    weight_types=tuple(FORMATS),
 )
 
 QWEN3 = ModelShape(
@@ -121,9 +124,21 @@ SHAPES: tuple[ModelShape, ...] = (
         replace(shape, name=f"{shape.name}-int8", kv_dtype=torch.int8)
         for shape in (SMOLLM2, LLAMA_8B, GEMMA2, PHI3)
     ),
-    replace(LLAMA_8B, name="llama-3.1-8b-fp16", dtype=torch.float16, kv_dtype=torch.float16),
+    replace(
+        LLAMA_8B,
+        name="llama-3.1-8b-fp16",
+        dtype=torch.float16,
+        kv_dtype=torch.float16,
+        weight_types=("Q4_0",),
+    ),
     *(
-        replace(shape, name=f"{shape.name}-fp32", dtype=torch.float32, kv_dtype=torch.float32)
+        replace(
+            shape,
+            name=f"{shape.name}-fp32",
+            dtype=torch.float32,
+            kv_dtype=torch.float32,
+            weight_types=(),
+        )
         for shape in (SMOLLM2, LLAMA_8B, GEMMA3)
     ),
 )

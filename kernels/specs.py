@@ -23,10 +23,17 @@ from kernels.logits import (
 )
 from kernels.norm import rms_norm
 from kernels.paged_kv import BLOCK_TOKENS, PagedKV, allocate
+from kernels.quant.embedding import embedding
+from kernels.quant.formats import format_of
+from kernels.quant.linear import MATMUL_TOKENS, linear
+from kernels.quant.planes import QuantizedMatrix
 from kernels.rotary import rotate_and_store
 from kernels.sample import sample
 
 META = "meta"
+
+# Of prefill steps: each tile of a product, and the longest that has one.
+PREFILLS = (64, MATMUL_TOKENS, MATMUL_TOKENS + 1)
 
 # Of decode steps: each has a graph, and some have a KV split of their own.
 BATCHES = (1, 2, 4, 8, 16, 32)
@@ -38,7 +45,7 @@ class ModelShape:
 
     `rotary_dims`: how many numbers of a head turn, for each kind of layer; 0 for layers without
     positions. `windows`: of each kind of layer; 0 sees everything. `softcap`: of attention;
-    `final_softcap`: of logits; 0 for none.
+    `final_softcap`: of logits; 0 for none. `weight_types`: of packed weights, as GGUF calls them.
     """
 
     name: str
@@ -58,6 +65,7 @@ class ModelShape:
     activation: Activation = "silu"
     norm_adds_one: bool = False
     has_head_norms: bool = False
+    weight_types: tuple[str, ...] = ()
     batches: tuple[int, ...] = BATCHES
     max_tokens: int = 8192
 
@@ -69,6 +77,8 @@ def specs_for(shape: ModelShape, card: Card) -> tuple[Spec, ...]:
         for num_tokens in shape.batches:
             _step(shape, kv, num_tokens)
         _extend(shape, kv)
+        for type_name in shape.weight_types:
+            _multiply(shape, type_name)
         for num_rows in shape.batches:
             _choose(shape, num_rows)
     return tuple(dict.fromkeys(launch.spec for launch in launches))
@@ -129,6 +139,29 @@ def _extend(shape: ModelShape, kv: PagedKV) -> None:
         extend_attention(
             queries, kv, tables, starts, lengths, scale=1.0, window=window, softcap=shape.softcap
         )
+
+
+def _multiply(shape: ModelShape, type_name: str) -> None:
+    """The layers of packed weights: one for each way in which they differ to a kernel."""
+    heads, kv_heads = (count * shape.head_dim for count in (shape.num_heads, shape.num_kv_heads))
+    for num_rows, num_columns in (
+        (heads, shape.hidden),
+        (kv_heads, shape.hidden),
+        (heads + 2 * kv_heads, shape.hidden),
+        (shape.hidden, heads),
+        (shape.feed_forward, shape.hidden),
+        (2 * shape.feed_forward, shape.hidden),
+        (shape.hidden, shape.feed_forward),
+        (shape.vocab, shape.hidden),
+    ):
+        if num_columns % format_of(type_name).block_columns:
+            continue
+        weight = QuantizedMatrix.empty(type_name, num_rows, num_columns, META)
+        for num_tokens in (*shape.batches, *PREFILLS):
+            linear(_empty(num_tokens, num_columns, dtype=shape.dtype), weight)
+        linear(_empty(1, num_columns, dtype=shape.dtype), weight, is_exact=True)
+        if num_rows == shape.vocab:
+            embedding(_empty(1, dtype=torch.int64), weight, shape.dtype)
 
 
 def _choose(shape: ModelShape, num_rows: int) -> None:
