@@ -66,7 +66,7 @@ def test_a_build_that_spills_is_seen_and_bad() -> None:
 
 def test_a_build_that_asks_for_more_memory_than_the_card_has_is_bad() -> None:
     def build(target: int, shared_memory: int) -> Build:
-        return Build("some", target, 255, 0, shared_memory, False, 1.0)
+        return Build("some", target, 255, 0, shared_memory, False, None, None, 1.0)
 
     assert build(86, 99 * 1024).is_good and not build(86, 99 * 1024 + 1).is_good
     assert build(90, 99 * 1024 + 1).is_good and not build(90, 227 * 1024 + 1).is_good
