@@ -482,8 +482,8 @@ class Page:
         self._then_follow(opened)
 
     def _then_answer(self, event: Any) -> None:
+        event.success(self.name, self.conversation, self.header.outputs, **ACTING)
+        self._then_follow(event)
         # Also where it was refused, as when the file that is asked has gone.
         asks = self.chat.asks
         event.then(asks.look, [self.conversation, asks.choice], asks.look_outputs, **ACTING)
-        event.success(self.name, self.conversation, self.header.outputs, **ACTING)
-        self._then_follow(event)
