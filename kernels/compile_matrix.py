@@ -36,6 +36,9 @@ from kernels.quant.matvec import matvec_kernel
 from kernels.shapes import SHAPES
 from kernels.specs import specs_for
 
+# Read at once, so that a file that changes meanwhile does not pass for the one that runs.
+SOURCE = Path(__file__).read_text(encoding="utf-8")
+
 TARGETS = (80, 86, 89, 90, 120)
 
 
@@ -115,7 +118,7 @@ def builds(
 
 def _kept_build(spec: Spec, target: int, cache: Path) -> Build:
     parts = (source_key(spec), target, spec.types, spec.aligned, spec.constants)
-    text = repr((*parts, spec.num_warps, spec.num_stages, Path(__file__).read_text()))
+    text = repr((*parts, spec.num_warps, spec.num_stages, SOURCE))
     file = cache / f"{hashlib.sha256(text.encode()).hexdigest()}.json"
     if file.exists():
         return Build(**json.loads(file.read_text()))

@@ -14,7 +14,7 @@ from kernels.launch import Spec, observed
 from kernels.norm import rms_norm
 from kernels.rotary import rotate_and_store
 from kernels.shapes import SHAPES
-from kernels.specs import ModelShape, specs_for
+from kernels.specs import ModelShape, specs_for, warm_up
 from tests.kernels.sequences import paged
 
 TINY = ModelShape(
@@ -66,6 +66,14 @@ def test_what_a_layer_launches_is_on_the_list() -> None:
     on_the_list = {essentials(spec) for spec in specs_for(TINY, Card.DESKTOP)}
     assert len(launches) >= 8
     assert {essentials(launch.spec) for launch in launches} <= on_the_list
+
+
+def test_warming_up_builds_exactly_what_is_on_the_list() -> None:
+    shape = replace(TINY, batches=(1,), vocab=20, weight_types=())
+    with interpreted(), observed() as launches:
+        shares = list(warm_up(shape, "cpu"))
+    assert shares == sorted(shares) and shares[-1] == 1.0
+    assert {launch.spec for launch in launches} == set(specs_for(shape, Card.DESKTOP))
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.name)
