@@ -1,5 +1,6 @@
 """A whole model behind the house's face."""
 
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import torch
 
 from engine.adapter import Adapter
 from engine.async_engine import AsyncEngine
-from engine.backends.choice import is_safetensors, may_have_card, open_backend
+from engine.backends.choice import SPIN_COUNT, is_safetensors, may_have_card, open_backend
 from engine.backends.llama_cpp.backend import LlamaBackend
 from engine.backends.torch.backend import NO_MEDIA, TorchBackend
 from engine.config import EngineConfig
@@ -213,3 +214,16 @@ async def test_the_engine_answers_with_it(tmp_path: Path) -> None:
         assert greedy(alone, prompt, 8) == texts[0]
     finally:
         loaded.close()
+
+
+def test_threads_of_the_processor_soon_sleep_unless_somebody_chose(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("engine.backends.choice.may_have_card", lambda: False)
+    path = write_tiny_model(tmp_path / "tiny.gguf")
+    monkeypatch.setenv("GOMP_SPINCOUNT", "7")
+    open_backend(config_of(path)).close()
+    assert os.environ["GOMP_SPINCOUNT"] == "7"
+    monkeypatch.delenv("GOMP_SPINCOUNT")
+    open_backend(config_of(path)).close()
+    assert os.environ["GOMP_SPINCOUNT"] == SPIN_COUNT
