@@ -13,7 +13,7 @@ from app.bench.benches import BENCHES, measure
 from app.commands import quantize
 from app.commands.arguments import make_parser
 from app.commands.carry_out import COMMANDS, carry_out
-from app.commands.console import Terminal, shown
+from app.commands.console import Console, Terminal, shown
 from app.commands.docs import BROKEN_OFF
 from app.commands.given import absolute, adapters_of, options_of
 from app.commands.options import Options
@@ -27,6 +27,8 @@ from app.services import Services
 from engine.errors import DiskFull, HomeBusy, HomeError, InglenookError, UsageError
 
 COMMAND_PATIENCE_S = 20.0
+QUIET_S = 2.0
+"""Most commands end sooner; what is waited for longer is said."""
 EVAL_HELP = "Quality measured on data: a table, and as last line one JSON object."
 BENCH_HELP = "One of our benchmarks: a table, and as last line one JSON object."
 
@@ -110,7 +112,7 @@ def run_command(options: Options) -> int:
         return asyncio.run(run_here(paths, options, console))
     only_reads = options.action in COMMANDS[options.command].reading
     try:
-        found = own_or_find(paths, 0 if only_reads else COMMAND_PATIENCE_S)
+        found = own_or_find(paths, 0) if only_reads else find_home(paths, console)
     except HomeBusy:
         if not only_reads:
             raise
@@ -126,6 +128,20 @@ def run_command(options: Options) -> int:
                     if not only_reads:
                         raise
                     return asyncio.run(run_here(paths, options, console, only_reads=True))
+
+
+def find_home(paths: Paths, console: Console) -> HomeLock | OwnerAddress:
+    """Own the home, or find who does; a person is told what is waited for. Raises HomeBusy."""
+    quiet_s = min(QUIET_S, COMMAND_PATIENCE_S)
+    try:
+        return own_or_find(paths, quiet_s)
+    except HomeBusy:
+        left_s = COMMAND_PATIENCE_S - quiet_s
+        console.note(
+            "Another command of Inglenook works in this home, as `docs add` does while it reads:"
+            f" this one waits for its end, {left_s:.0f} s at most."
+        )
+        return own_or_find(paths, left_s)
 
 
 async def run_here(

@@ -36,7 +36,6 @@ from app.memory import Memory, given_back
 from app.models.choice import ModelChoice
 from app.models.holder import ModelHolder
 from app.models.in_use import ModelInUse
-from app.models.local import LocalModel
 from app.models.starter import starter_model
 from app.paths import Paths
 from app.presets.store import Presets
@@ -230,10 +229,6 @@ class Services:
         starter = starter_model()
         return starter is not None and self.model_path == starter
 
-    @property
-    def model_name(self) -> str:
-        return self.model.name
-
     @cached_property
     def library(self) -> "ModelLibrary":
         """Which models are here, and how they come and go."""
@@ -247,15 +242,14 @@ class Services:
         """The user's own files, followed while the app runs."""
         from app.documents.opening import open_library
 
-        library = open_library(
+        return open_library(
             self.paths,
             is_followed=self.model.keeps_kv,
             choose=lambda: self.settings.embedder_choice,
             is_busy=self._is_writing,
+            on_gone=lambda sha256: self._forgetting.source_soon(document_source(sha256)),
             only_reads=self._only_reads,
         )
-        library.on_gone = lambda sha256: self._forgetting.source_soon(document_source(sha256))
-        return library
 
     @cached_property
     def received(self) -> "Received":
@@ -337,15 +331,6 @@ class Services:
         """End what holds on to the model; what nobody waits for is left undone."""
         self.prospects.forget_all()
         await self.jobs.leave_idle_work()
-
-    async def use_model(self, path: Path) -> str:
-        return await self.model.use(path)
-
-    async def use_adapters(self, adapters: Sequence[Adapter]) -> str:
-        return await self.model.use_adapters(adapters)
-
-    async def remove_model(self, model: LocalModel) -> None:
-        await self.model.remove(model)
 
     async def _rest(self) -> None:
         while True:

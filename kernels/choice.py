@@ -16,13 +16,14 @@ from kernels.launch import is_written_down
 
 _reasons: dict[str, str] = {}
 _interpreting: list[bool] = []
+_referring: list[bool] = []
 
 
 def takes_kernel(operation: str, tensor: Tensor) -> bool:
     """Whether `operation` runs as a kernel on a tensor that lies where this one does."""
     if is_written_down():
         return True
-    if operation in _reasons or tensor.dtype == torch.float64:
+    if _referring or operation in _reasons or tensor.dtype == torch.float64:
         return False
     if INTERPRETED:
         return bool(_interpreting)
@@ -42,6 +43,16 @@ def switch_on(operation: str) -> None:
 def switched_off() -> Mapping[str, str]:
     """Operations that run as their references, and why."""
     return MappingProxyType(_reasons)
+
+
+@contextmanager
+def references() -> Iterator[None]:
+    """Within it every operation runs its reference: what kernels are compared with."""
+    _referring.append(True)
+    try:
+        yield
+    finally:
+        _referring.pop()
 
 
 @contextmanager

@@ -36,6 +36,9 @@ from kernels.quant.matvec import matvec_kernel
 from kernels.shapes import SHAPES
 from kernels.specs import specs_for
 
+# Read at once, so that a file that changes meanwhile does not pass for the one that runs.
+SOURCE = Path(__file__).read_text(encoding="utf-8")
+
 TARGETS = (80, 86, 89, 90, 120)
 
 
@@ -52,9 +55,9 @@ class Build:
     spilled: int
     shared_memory: int
     has_matrix_products: bool
-    issued: float | None
-    allowed: float | None
     seconds: float
+    issued: float | None = None
+    allowed: float | None = None
 
     @property
     def is_good(self) -> bool:
@@ -89,28 +92,33 @@ def compile_spec(spec: Spec, target: int) -> Build:
         sum(map(int, spills)),
         int(compiled.metadata.shared),
         "mma.sync" in assembly or "wgmma.mma_async" in assembly,
+        round(time.perf_counter() - start, 2),
         issued,
         allowed,
-        round(time.perf_counter() - start, 2),
     )
 
 
 def builds(
-    shape_names: Sequence[str], targets: Sequence[int], cache: Path
+    shape_names: Sequence[str],
+    targets: Sequence[int],
+    cache: Path,
+    kernel_names: Sequence[str] = (),
 ) -> Iterator[tuple[Spec, Build]]:
-    """Every spec of these shapes (none: of all) for every target, each pair once."""
+    """Every spec of these shapes and kernels (none: of all) for every target, each pair once."""
     cache.mkdir(parents=True, exist_ok=True)
     wanted = [shape for shape in SHAPES if not shape_names or shape.name in shape_names]
     for target in targets:
         card = card_with(target)
         specs = dict.fromkeys(spec for shape in wanted for spec in specs_for(shape, card))
         for spec in specs:
+            if kernel_names and spec.name not in kernel_names:
+                continue
             yield spec, _kept_build(spec, target, cache)
 
 
 def _kept_build(spec: Spec, target: int, cache: Path) -> Build:
     parts = (source_key(spec), target, spec.types, spec.aligned, spec.constants)
-    text = repr((*parts, spec.num_warps, spec.num_stages, Path(__file__).read_text()))
+    text = repr((*parts, spec.num_warps, spec.num_stages, SOURCE))
     file = cache / f"{hashlib.sha256(text.encode()).hexdigest()}.json"
     if file.exists():
         return Build(**json.loads(file.read_text()))
@@ -138,6 +146,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m kernels.compile_matrix")
     parser.add_argument("--targets", default=",".join(map(str, TARGETS)), help="such as 86,90")
     parser.add_argument("--shape", action="append", default=[], choices=[s.name for s in SHAPES])
+    parser.add_argument("--kernel", action="append", default=[], help="such as decode_kernel")
     parser.add_argument("--cache", type=Path, default=default_cache(), help="folder of results")
     parser.add_argument("--quiet", action="store_true", help="only what is bad, and the sum")
     options = parser.parse_args(arguments)
@@ -149,7 +158,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     targets = [int(target) for target in options.targets.split(",")]
     start = time.perf_counter()
     summary: dict[str, Any] = {"triton": TRITON_VERSION, "builds": 0, "bad": 0}
-    for spec, build in builds(options.shape, targets, options.cache):
+    for spec, build in builds(options.shape, targets, options.cache, options.kernel):
         summary["builds"] += 1
         summary["bad"] += not build.is_good
         if not options.quiet or not build.is_good:

@@ -39,7 +39,9 @@ def decode_tile(group: int, head_dim: int, dtype: torch.dtype, card: Card) -> Ti
     return Tile(rows, columns, num_warps, 2)
 
 
-def extend_tile(group: int, head_dim: int, dtype: torch.dtype, card: Card) -> Tile:
+def extend_tile(
+    group: int, head_dim: int, dtype: torch.dtype, kv_dtype: torch.dtype, card: Card
+) -> Tile:
     """A tile of several queries, times the `group` of heads that read the same KV head."""
     width = power_of_two(head_dim)
     least = max(16, power_of_two(group))
@@ -49,12 +51,14 @@ def extend_tile(group: int, head_dim: int, dtype: torch.dtype, card: Card) -> Ti
             return Tile(least, 32, 4, 2)
         return Tile(least, 32 if width <= 128 else 16, 8 if width > 128 else 4, 1)
     if width <= 64:
-        return Tile(max(64, least), 64, 4, 2)
+        # Scales need registers: 64 columns spill on sm_120, and 32 on sm_80.
+        is_narrow = kv_dtype == torch.int8 and card is Card.DESKTOP
+        return Tile(max(64, least), 32 if is_narrow else 64, 4, 2)
+    if width <= 128 and card is Card.DESKTOP:
+        # 64 columns spill, by 8 warps as by 4.
+        return Tile(max(64, least), 32, 4, 2)
     if width <= 128:
-        rows = 128 if card is Card.HOPPER else 64
-        # Heads that do not fill their width need masks, and these need registers.
-        columns = 32 if card is Card.DESKTOP and head_dim < width else 64
-        return Tile(max(rows, least), columns, 8, 2)
+        return Tile(max(128 if card is Card.HOPPER else 64, least), 64, 8, 2)
     return Tile(max(64, least), 32, 8, 2)
 
 

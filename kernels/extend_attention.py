@@ -104,7 +104,7 @@ def _extend(
     num_tokens, num_heads, head_dim = queries.shape
     num_seqs, max_blocks = block_tables.shape
     group = num_heads // kv.num_kv_heads
-    tile = extend_tile(group, head_dim, queries.dtype, card_of(queries.device))
+    tile = extend_tile(group, head_dim, queries.dtype, kv.keys.dtype, card_of(queries.device))
     result = torch.empty_like(queries, memory_format=torch.contiguous_format)
     # Every sequence begins a tile of its own; so many are enough for any lengths.
     num_tiles = num_tokens // (tile.rows // group) + num_seqs

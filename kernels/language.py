@@ -46,6 +46,20 @@ class Kernel(Protocol):
         ...
 
 
+def _kernel_errors() -> tuple[type[Exception], ...]:
+    """Triton's own, the driver's, and those of a compiler that is missing or fails."""
+    common = (RuntimeError, OSError, ValueError, subprocess.SubprocessError)
+    if not HAS_TRITON:
+        return common
+    from triton.errors import TritonError
+
+    return (*common, TritonError)
+
+
+KERNEL_ERRORS = _kernel_errors()
+"""What building or running a kernel may raise on a card that it does not suit."""
+
+
 def jit(function: Callable[..., Any]) -> Kernel:
     return cast(Kernel, triton.jit(function) if HAS_TRITON else function)
 

@@ -285,8 +285,8 @@ def sample_kernel(
         bound = low
         _, mass_above = _above(row, vocab, bound + 1, highest, cooling, LEAST, COLUMNS)
         tied = tl.exp((_number_of(bound) - highest) * cooling)
-        # A weight of 0 is that of a logit beyond all others; then none is missing.
-        missing = tl.where(tied > 0, tl.ceil((wanted - mass_above) / tied), 1.0)
+        # What weighs nothing cannot fill up anything.
+        missing = tl.ceil((wanted - mass_above) / tl.where(tied > 0, tied, 1.0))
         fewest = tl.minimum(tl.maximum(missing, 1.0), vocab.to(tl.float32)).to(tl.int32)
         num_equal = tl.minimum(fewest, num_tied)
 

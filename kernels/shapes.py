@@ -121,7 +121,7 @@ SHAPES: tuple[ModelShape, ...] = (
     SMOLLM3,
     ODD,
     *(
-        replace(shape, name=f"{shape.name}-int8", kv_dtype=torch.int8)
+        replace(shape, name=f"{shape.name}-int8", kv_dtype=torch.int8, weight_types=())
         for shape in (SMOLLM2, LLAMA_8B, GEMMA2, PHI3)
     ),
     replace(

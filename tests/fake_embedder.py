@@ -1,8 +1,9 @@
 """An embedding process without a model: a text's vector counts its words.
 
 The "model" is a file of JSON with the facts that a real process would say. A text with DIE ends the
-process, one with DIE ONCE only the first such, one with REFUSE is refused; a model whose facts have
-"refused" is refused at the start. Words joined by "=" in `same` of the facts count as one.
+process, one with DIE ONCE only the first such, one with REFUSE is refused, one with STUCK is never
+computed; a model whose facts have "refused" is refused at the start. Words joined by "=" in `same`
+of the facts count as one.
 """
 
 import hashlib
@@ -51,6 +52,8 @@ class FakeModel:
         if "DIE" in text and not ("DIE ONCE" in text and mark.exists()):
             mark.touch()
             sys.exit(3)
+        if "STUCK" in text:
+            time.sleep(3600)
         if "REFUSE" in text:
             raise EngineError("This text is refused.")
         with self._path.with_suffix(".asked").open("a") as file:

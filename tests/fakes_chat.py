@@ -14,7 +14,7 @@ from app.chat.forms import Forms
 from app.chat.message import Conversation, Message, MessageState, Role
 from app.chat.prospect import Likely, Prospect, Step
 from app.chat.senses import TEXT_ALONE
-from app.chat.sight import Beginning, Sight, WholeSight
+from app.chat.sight import Beginning, Fill, Sight, WholeSight
 from app.documents.embedding.choice import NONE
 from app.documents.embedding.embeddings import Embedding
 from app.documents.grounds import Grounds
@@ -201,6 +201,8 @@ class FakeSights:
     """Nothing can be said of a model that is not there, unless a test says it."""
 
     whole_sight: WholeSight | None = None
+    filled: Fill | None = None
+    """How full a conversation is that reads a document whole."""
 
     async def fill(
         self,
@@ -208,8 +210,9 @@ class FakeSights:
         typed: str,
         begun: Beginning | None = None,
         attachments: Sequence[Attachment] = (),
-    ) -> None:
-        return None
+        documents: Scope | None = None,
+    ) -> Fill | None:
+        return self.filled if documents is not None and documents.as_whole else None
 
     async def whole(self, documents: Scope, conversation_id: str | None) -> WholeSight | None:
         return self.whole_sight
@@ -242,6 +245,20 @@ class FakeModelInUse:
 
     def __init__(self, services: "FakeServices") -> None:
         self._services = services
+        self.name = "SmolLM2 135M Instruct"
+        self.used: list[Path] = []
+
+    async def use(self, path: Path) -> str:
+        self.used.append(path)
+        return ""
+
+    async def use_adapters(self, adapters: Sequence[Adapter]) -> str:
+        services = self._services
+        services.settings = services.settings.with_adapters(services.model_path, adapters)
+        return ""
+
+    async def remove(self, model: LocalModel) -> None:
+        self._services.library.remove(model)
 
     async def reload(self) -> None:
         raise UsageError("There is no model to load.")
@@ -276,7 +293,6 @@ class FakeServices:
         self.updates = Updates(self.library.connections, lambda: "")
         self.pending = Pending()
         self.senses = TEXT_ALONE
-        self.used: list[Path] = []
         self.model = FakeModelInUse(self)
         self.memory = None
         self.start_facts = StartFacts()
@@ -284,7 +300,6 @@ class FakeServices:
         self.settings = Settings(
             default_system_prompt="You are a helpful assistant.", embedder=NONE
         )
-        self.model_name = "SmolLM2 135M Instruct"
         self.is_starter_model = True
         self.model_error = ""
         self.model_notice = ""
@@ -325,17 +340,6 @@ class FakeServices:
     @property
     def adapters(self) -> tuple[Adapter, ...]:
         return self.settings.adapters_of(self.model_path)
-
-    async def use_adapters(self, adapters: Sequence[Adapter]) -> str:
-        self.settings = self.settings.with_adapters(self.model_path, adapters)
-        return ""
-
-    async def use_model(self, path: Path) -> str:
-        self.used.append(path)
-        return ""
-
-    async def remove_model(self, model: LocalModel) -> None:
-        self.library.remove(model)
 
     async def tell(
         self,

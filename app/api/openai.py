@@ -81,7 +81,7 @@ def model_card(services: Services) -> dict[str, Any]:
     with suppress(OSError, ModelNotFound):
         created = int(services.model_path.stat().st_mtime)
     return {
-        "id": services.model_name,
+        "id": services.model.name,
         "object": "model",
         "created": created,
         "owned_by": "inglenook",

@@ -18,6 +18,7 @@ from app.bench.compare import Figure, Pair, interleave, show_pair
 from app.bench.docs_reading import new_library
 from app.bench.our_engine import OurEngine
 from app.bench.workload import Generation, Prompts
+from app.documents.index_facts import noted
 from app.documents.library import Library
 from app.documents.pace import PAGES
 from app.interpreter import take_short_turns
@@ -114,12 +115,7 @@ async def _keep_reading(library: Library, folder: Path) -> None:
 
 async def _pages_read(library: Library) -> int:
     """Of files that are done, since the library was made."""
-    (num,) = await library.ask(
-        lambda tables: tables.execute(
-            "select coalesce(sum(value), 0) from index_fact where name = ?", [PAGES]
-        ).fetchone()
-    )
-    return int(num)
+    return await library.ask(lambda tables: noted(tables, PAGES) or 0)
 
 
 async def _gaps(engine: OurEngine, generation: Generation) -> Gaps:

@@ -8,9 +8,11 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from app.documents.document import Facts, Page
+from app.documents.embedding.embeddings import NO_EMBEDDING, Embedding
 from app.documents.library import Library
 
 PAGE_END = "\f"
+LIBRARY_NAME = "documents.sqlite3"
 
 
 class PlainReader:
@@ -30,13 +32,15 @@ class PlainReader:
 
 
 @asynccontextmanager
-async def plain_library() -> AsyncIterator[tuple[Library, Path]]:
+async def plain_library(
+    embedding: Embedding = NO_EMBEDDING,
+) -> AsyncIterator[tuple[Library, Path]]:
     """An empty one, and an empty folder beside it."""
     with tempfile.TemporaryDirectory(prefix="inglenook-") as name:
         room = Path(name).resolve()
         folder = room / "papers"
         folder.mkdir()
-        library = Library(room / "documents.sqlite3", PlainReader())
+        library = Library(room / LIBRARY_NAME, PlainReader(), embedding=embedding)
         try:
             await library.prepare()
             yield library, folder

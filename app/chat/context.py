@@ -10,6 +10,7 @@ is made when the prompt grows beyond `FULL` of the room for it, and takes it dow
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from math import ceil
 
 from engine.errors import PromptTooLong
 
@@ -97,6 +98,12 @@ class Pieces:
 def prompt_limit(max_request_tokens: int, max_answer_tokens: int) -> int:
     """The most tokens of a prompt that leave room for its answer."""
     return max_request_tokens - min(max_answer_tokens, int(max_request_tokens * ANSWER_SHARE))
+
+
+def context_for(num_tokens: int, max_answer_tokens: int) -> int:
+    """The smallest context whose `prompt_limit` has room for so many tokens."""
+    beside_share = ceil(num_tokens / (1 - ANSWER_SHARE))
+    return min(beside_share, num_tokens + max_answer_tokens)
 
 
 def larger_context(now: int, trained: int, holds: Callable[[int], bool]) -> int | None:

@@ -129,6 +129,12 @@ class Conversation:
     examples: tuple[Example, ...] = ()
     documents: Scope | None = None
 
+    @property
+    def read_whole(self) -> Scope | None:
+        """Its documents where their only one is to be read from its beginning to its end. None:
+        they are searched, or there are none."""
+        return self.documents if self.documents is not None and self.documents.as_whole else None
+
 
 def unstored(system_prompt: str, examples: Sequence[Example]) -> Conversation:
     """One that begins now, and has no identity yet."""

@@ -117,13 +117,13 @@ def left_out_before(path: Sequence[Message]) -> Seen:
 def seen_of(token_ids: Sequence[int], first_id: str, summary: str) -> Seen:
     return Seen(
         num_tokens=len(token_ids),
-        digest=digest_of(token_ids),
+        digest=prompt_digest(token_ids),
         first_id=first_id,
         summary=summary,
     )
 
 
-def digest_of(token_ids: Sequence[int]) -> str:
+def prompt_digest(token_ids: Sequence[int]) -> str:
     """Tells one prompt from every other one."""
     return hashlib.sha256(np.asarray(token_ids, dtype="<i4").tobytes()).hexdigest()[:32]
 

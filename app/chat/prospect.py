@@ -17,7 +17,7 @@ from app.chat.chat_model import ChatModel
 from app.chat.draft import Draft
 from app.chat.example import Example
 from app.chat.message import Conversation, Message, Role, unstored
-from app.chat.prompts import digest_of, left_out_before
+from app.chat.prompts import left_out_before, prompt_digest
 from app.chat.whole_reading import Reading, reading_of
 from app.history.conversations import Conversations
 from engine.errors import EngineError, UsageError
@@ -109,8 +109,8 @@ class Prospects:
         held = left_out_before(shown)
         draft = Draft(model, conversation, path, None if path else SAMPLE)
         belonging = belonging_of(conversation.conversation_id)
-        documents = conversation.documents
-        if documents is not None and documents.as_whole and self._answering is not None:
+        documents = conversation.read_whole
+        if documents is not None and self._answering is not None:
             reading = await reading_of(draft, documents, params.max_tokens, self._answering())
             if isinstance(reading, Reading):
                 draft, belonging = await reading.applied(draft)
@@ -148,7 +148,7 @@ class Prospects:
     async def _row(
         self, model: ChatModel, belonging: Belonging, prompt: list[int]
     ) -> NDArray[np.float32]:
-        key = belonging.owner, digest_of(prompt)
+        key = belonging.owner, prompt_digest(prompt)
         task = self._rows.pop(key, None)
         if task is None or (task.done() and (task.cancelled() or task.exception())):
             task = asyncio.create_task(_read(model, belonging, prompt))

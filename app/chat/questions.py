@@ -117,7 +117,8 @@ class Questions:
         documents = conversation.documents
         if documents is None or self._answering is None:
             raise UsageError(NOTHING_CHOSEN)
-        read = await self._answering().whole(documents)
+        seen = await self._answering().whole(documents)
+        read = None if seen is None else await self._answering().mark_whole(seen)
         if read is None:
             raise UsageError(NOT_ONE_TO_SUM_UP)
         digest = await digest_of(
@@ -150,8 +151,8 @@ class Questions:
             return ""
         if held is not None:
             return "" if held.whole is None else await held_reading(held, self._answering())
-        documents = draft.conversation.documents
-        if documents is None or not documents.as_whole:
+        documents = draft.conversation.read_whole
+        if documents is None:
             return ""
         return await reading_of(draft, documents, max_answer_tokens, self._answering())
 

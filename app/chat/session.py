@@ -19,19 +19,23 @@ from app.chat.chat_model import ChatModel
 from app.chat.digest import IN_SHORT_HEADING, Digest, progress
 from app.chat.guided import MOST_TRIES, Checker
 from app.chat.likelihoods import NUM_ALTERNATIVES
-from app.chat.message import Message, MessageState, Role
+from app.chat.measured import together
+from app.chat.message import Conversation, Message, MessageState, Role
 from app.chat.questions import Questions, begun_by
 from app.chat.quotations import marks_only
 from app.chat.summary import summarise
+from app.chat.whole_progress import WholeProgress
 from app.chat.whole_reading import Readers
 from app.chat.writing import Writing
 from app.documents.grounds import Grounds, nothing_found
+from app.documents.scope import Scope
 from app.history.conversations import Conversations
 from app.media.attachment import Attachment
 from app.settings import Settings
 from engine.async_engine import OutputStream
 from engine.errors import HistoryError, InglenookError, NotFound, UsageError
 from engine.guided.answer import Guidance
+from engine.metrics import Timings
 from engine.request import FinishReason, RequestOutput
 from engine.sampling_params import SamplingParams
 
@@ -79,7 +83,7 @@ class ChatSession:
         """
         if not (text.strip() or attachments):
             raise UsageError("There is nothing to send: write a message first.")
-        conversation = await self._conversations.get(conversation_id)
+        conversation = await self._asking(conversation_id)
         path = await self._conversations.messages(conversation_id)
         question = await self._questions.of(conversation, path, path, text, attachments)
         # Named, so that it stands where the prompt was made for even if another branch is shown.
@@ -91,7 +95,7 @@ class ChatSession:
 
     async def plan_again(self, conversation_id: str) -> Writing:
         """Another answer to the last message of the user, beside the one that is there."""
-        conversation = await self._conversations.get(conversation_id)
+        conversation = await self._asking(conversation_id)
         shown = await self._conversations.messages(conversation_id)
         path = list(shown)
         while path and path[-1].role is not Role.USER:
@@ -100,7 +104,7 @@ class ChatSession:
             raise UsageError("There is nothing to answer again: write a message first.")
         old = shown[len(path)].grounds if len(shown) > len(path) else None
         if old is not None and old.is_summary:
-            conversation = replace(conversation, documents=old.scope)
+            conversation = replace(conversation, documents=await self._now(old.scope))
             question = await self._questions.of_digest(conversation, path, is_again=True)
         else:
             question = await self._questions.of(conversation, path, shown)
@@ -140,7 +144,7 @@ class ChatSession:
 
     async def plan_digest(self, conversation_id: str) -> Writing:
         """A summary of the one document that the conversation asks, section by section."""
-        conversation = await self._conversations.get(conversation_id)
+        conversation = await self._asking(conversation_id)
         path = await self._conversations.messages(conversation_id)
         question = await self._questions.of_digest(conversation, path)
         text = question.path[-1].content
@@ -149,6 +153,22 @@ class ChatSession:
             conversation_id, text, parent_id, grounds=question.grounds
         )
         return Writing(turn.answer, question)
+
+    async def _asking(self, conversation_id: str) -> Conversation:
+        """The conversation, which asks its files by the names that they have now."""
+        conversation = await self._conversations.get(conversation_id)
+        if conversation.documents is None:
+            return conversation
+        now = await self._now(conversation.documents)
+        if now != conversation.documents:
+            await self._conversations.set_documents(conversation_id, now)
+        return replace(conversation, documents=now)
+
+    async def _now(self, documents: Scope) -> Scope:
+        """With the names that its files have now."""
+        if self._answering is None:
+            return documents
+        return (await self._answering().whereabouts(documents)).scope
 
     async def reply(self, writing: Writing) -> None:
         """Write the answer and store it, also when it fails, is stopped or is cancelled."""
@@ -221,12 +241,14 @@ class ChatSession:
         began = monotonic()
         guidance = await marks_only(writing.question.model, 0)
         summaries: list[str] = []
+        measured: list[Timings] = []
         for number, section in enumerate(digest.sections, start=1):
             notice = progress(digest, number, monotonic() - began)
             writing.part(section.heading)
             writing.note(notice)
             prompt = await digest.prompt_of(section)
             last = await self._ask(writing, prompt, digest.params, guidance, notice)
+            measured += [last.timings] if last.timings else []
             if writing.is_stopped:
                 break
             summaries.append(writing.settle_part())
@@ -235,9 +257,10 @@ class ChatSession:
             if short is not None:
                 writing.part(IN_SHORT_HEADING)
                 last = await self._ask(writing, short, digest.params, guidance)
+                measured += [last.timings] if last.timings else []
         assert writing.question.grounds is not None
         await self._cite(writing, writing.question.grounds)
-        writing.finish(last, None)
+        writing.finish(replace(last, timings=together(measured)), None)
 
     async def _ask(
         self,
@@ -253,12 +276,17 @@ class ChatSession:
         begun = writing.question.begun
         beginning = begun.token_ids if begun else ()
         belonging = writing.question.options.belonging
+        read = writing.question.read if belonging.source else None
+        told = ""
+        progress = None if read is None else WholeProgress(read, belonging.num_source_tokens)
         async with self._readers.alone(belonging, lambda: _waits(writing)) as note_read:
             if writing.doing == WAITING:
                 writing.tell("")
             with self._submit(writing, prompt, params, guidance, beginning) as stream:
                 async for last in stream:
                     writing.add(last)
+                    if progress is not None:
+                        told = _tell(writing, told, progress.after(last.num_prompt_tokens_read))
                     note_read(len(prompt) if last.token_ids else last.num_prompt_tokens_read)
                     is_due = last.finish_reason is None and monotonic() - saved >= SAVE_INTERVAL_S
                     if last.text and is_due:
@@ -343,6 +371,13 @@ class ChatSession:
         except HistoryError as error:
             # Also when an earlier try that was cut short has stored it after all.
             logger.warning("an answer was not stored at the end: %s", error)
+
+
+def _tell(writing: Writing, told: str, doing: str) -> str:
+    """Say what goes on now, where it is something else than what was `told` before."""
+    if doing != told:
+        writing.tell(doing)
+    return doing
 
 
 def _waits(writing: Writing) -> bool:

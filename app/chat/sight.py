@@ -11,7 +11,7 @@ from app.chat.context import FULL, prompt_limit
 from app.chat.draft import Draft, message_size
 from app.chat.example import Example
 from app.chat.message import Conversation, Message, Role, unstored
-from app.chat.prompts import digest_of, left_out_before
+from app.chat.prompts import left_out_before, prompt_digest
 from app.chat.whole_reading import Cost, cost_of, held_reading
 from app.documents.scope import Scope
 from app.history.conversations import Conversations
@@ -36,7 +36,8 @@ Beginning = tuple[str, Sequence[Example]]
 class Fill:
     """How much of the context a conversation takes, in tokens.
 
-    `num_used` were sent or written so far, about; `num_typed` are in the box. A prompt may have
+    `num_used` were sent or written so far, about, or stand before all of it: `num_whole` of them
+    are those of a document that is read whole. `num_typed` are in the box. A prompt may have
     `limit` beside its answer, and both together `max_tokens`.
     """
 
@@ -44,6 +45,7 @@ class Fill:
     num_typed: int
     limit: int
     max_tokens: int
+    num_whole: int = 0
 
     @property
     def num_tokens(self) -> int:
@@ -112,11 +114,13 @@ class Sights:
         typed: str,
         begun: Beginning | None = None,
         attachments: Sequence[Attachment] = (),
+        documents: Scope | None = None,
     ) -> Fill | None:
         """How full it is with what is typed and added; None: there is no model, or the chat is
         gone.
 
-        `begun` is what a new conversation would begin with, if it is not what all do.
+        `begun` is what a new conversation would begin with, if it is not what all do, and
+        `documents` what it would ask. Raises UsageError for a collection that is not there.
         """
         model = self._model()
         if model is None:
@@ -130,18 +134,21 @@ class Sights:
         else:
             try:
                 conversation = await self._conversations.get(conversation_id)
-                params = with_changes(params, conversation.sampling)
-                num_used = await self._num_used(model, conversation, params.max_tokens)
+                num_used = await self._num_used(model, conversation)
             except NotFound:
                 return None
+            params = with_changes(params, conversation.sampling)
+            documents = conversation.documents
+        num_whole = await self._num_whole(model, documents, params.max_tokens)
         max_tokens = model.loaded.engine.max_request_tokens
         media = [each.media for each in attachments]
         num_shown = await asyncio.to_thread(model.num_media_tokens, media)
         return Fill(
-            num_used=num_used,
+            num_used=num_used + num_whole,
             num_typed=num_shown + await asyncio.to_thread(_size, tokenizer, typed),
             limit=prompt_limit(max_tokens, params.max_tokens),
             max_tokens=max_tokens,
+            num_whole=num_whole,
         )
 
     async def whole(self, documents: Scope, conversation_id: str | None) -> WholeSight | None:
@@ -210,36 +217,26 @@ class Sights:
             stretches=await asyncio.to_thread(_stretches, model.loaded.tokenizer, token_ids),
             num_tokens=len(token_ids),
             has_summary=bool(known.summary),
-            doubt=_doubt(answer, model.name, digest_of(token_ids)),
+            doubt=_doubt(answer, model.name, prompt_digest(token_ids)),
         )
 
-    async def _num_used(
-        self, model: ChatModel, conversation: Conversation, max_answer_tokens: int
-    ) -> int:
-        """From the newest answer, which knows; otherwise everything is counted."""
+    async def _num_used(self, model: ChatModel, conversation: Conversation) -> int:
+        """But for a document that is read whole. From the newest answer, which knows; otherwise
+        everything is counted."""
         conversation_id = conversation.conversation_id
-        wants_whole = conversation.documents is not None and conversation.documents.as_whole
         for message in reversed(await self._conversations.messages(conversation_id, limit=2)):
             if message.seen.num_tokens and message.model == model.name:
                 size = await asyncio.to_thread(message_size, model, message)
                 num_used = message.seen.num_tokens + size
-                if message.grounds is None:
-                    break
-                if message.grounds.whole is not None and wants_whole:
-                    return num_used
-                # The passages of files do not stand before the next message any more.
-                num_used -= message.grounds.num_tokens
-                break
-        else:
-            path = await self._conversations.messages(conversation_id)
-            num_used = await _counted(model, conversation, path)
-        return num_used + await self._num_whole(model, conversation, max_answer_tokens)
+                # What stood before this message does not before the next one, or is counted anew.
+                return num_used - (message.grounds.num_tokens if message.grounds else 0)
+        path = await self._conversations.messages(conversation_id)
+        return await _counted(model, conversation, path)
 
     async def _num_whole(
-        self, model: ChatModel, conversation: Conversation, max_answer_tokens: int
+        self, model: ChatModel, documents: Scope | None, max_answer_tokens: int
     ) -> int:
         """The tokens of the document that the next message has before it."""
-        documents = conversation.documents
         if documents is None or not documents.as_whole or self._answering is None:
             return 0
         read = await self._answering().whole(documents)

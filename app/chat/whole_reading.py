@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from app.chat.belonging import belonging_of, document_source
 from app.chat.chat_model import PROBES, ChatModel
-from app.chat.context import larger_context, prompt_limit
+from app.chat.context import context_for, larger_context, prompt_limit
 from app.chat.draft import Draft
 from app.chat.message import Conversation, Role
 from app.chat.turns import Turn
@@ -49,11 +49,14 @@ GONE = (
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
     """What reading a document whole takes, in tokens: it has `num_tokens`, and `most` can be held
-    beside a question and its answer. `larger` is the size of a context in which it fits, or None:
-    the model was not made for that much."""
+    beside a question and its answer. The smallest context in which it fits has `needed`, and the
+    model was made for `trained`. `larger` is the size of a context to choose, or None: the model
+    was not made for that much."""
 
     num_tokens: int
     most: int
+    needed: int
+    trained: int
     larger: int | None
 
     @property
@@ -65,13 +68,15 @@ async def cost_of(model: ChatModel, read: WholeText, max_answer_tokens: int) -> 
     num_tokens = await _num_tokens(model, read)
     max_request = model.loaded.engine.max_request_tokens
     most = prompt_limit(max_request, max_answer_tokens) - ROOM_TO_ASK
-    needed = num_tokens + ROOM_TO_ASK
-    larger = larger_context(
-        max_request,
-        model.loaded.info.trained_context,
-        lambda size: prompt_limit(size, max_answer_tokens) >= needed,
+    needed = context_for(num_tokens + ROOM_TO_ASK, max_answer_tokens)
+    trained = model.loaded.info.trained_context
+    return Cost(
+        num_tokens=num_tokens,
+        most=most,
+        needed=needed,
+        trained=trained,
+        larger=larger_context(max_request, trained, lambda size: size >= needed),
     )
-    return Cost(num_tokens=num_tokens, most=most, larger=larger)
 
 
 async def _num_tokens(model: ChatModel, read: WholeText) -> int:
@@ -91,15 +96,19 @@ async def _num_tokens(model: ChatModel, read: WholeText) -> int:
 
 def too_long(read: WholeText, cost: Cost) -> str:
     """Why it is searched instead."""
-    name = visible(read.whole.name)
-    remedy = (
-        f" A context of {cost.larger:,} tokens would hold it: see Settings, Memory."
-        if cost.larger
-        else ""
-    )
     return (
-        f"{name} has {cost.num_tokens:,} tokens, and {max(cost.most, 0):,} fit beside a question"
-        f" and its answer, so it was searched.{remedy}"
+        f"{visible(read.whole.name)} has {cost.num_tokens:,} tokens, and {max(cost.most, 0):,} fit"
+        f" beside a question and its answer, so it was searched. {room_for(cost)}"
+    )
+
+
+def room_for(cost: Cost) -> str:
+    """What would hold a document that is too long."""
+    if cost.larger is not None:
+        return f"A context of {cost.larger:,} tokens would hold it (Settings, Memory)."
+    return (
+        f"It needs a context of {cost.needed:,} tokens, and this model was made for"
+        f" {cost.trained:,}: to have it read whole, choose a model that was made for more."
     )
 
 
@@ -143,12 +152,15 @@ async def reading_of(
 ) -> Reading | str:
     """For the question of a draft. Or why the document is searched instead; empty where nothing
     can be, which the search says."""
-    read = await answering.whole(scope)
-    if read is None:
+    seen = await answering.whole(scope)
+    if seen is None:
         return NOT_ONE if await answering.num_documents(scope) else ""
-    cost = await cost_of(draft.model, read, max_answer_tokens)
+    cost = await cost_of(draft.model, seen, max_answer_tokens)
     if not cost.fits:
-        return too_long(read, cost)
+        return too_long(seen, cost)
+    read = await answering.mark_whole(seen)
+    if read is None:
+        return ""
     return Reading(read, grounds_of_whole(read, scope, draft.question, cost.num_tokens))
 
 

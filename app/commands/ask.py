@@ -10,6 +10,7 @@ from app.chat.chat_model import ChatModel
 from app.chat.draft import Draft
 from app.chat.message import unstored
 from app.chat.quotations import fitted, marks_only
+from app.chat.whole_progress import WholeProgress
 from app.chat.whole_reading import reading_of
 from app.chat.written import Written, read_whole
 from app.commands.console import Console, write_json
@@ -111,11 +112,13 @@ async def _whole(
     )
     draft, belonging = await reading.applied(draft)
     prefix = (await draft.token_ids())[: belonging.num_source_tokens]
+    progress = WholeProgress(reading.read, len(prefix))
     source = Belonging(owner=document_source(reading.read.whole.sha256), is_durable=True)
     kept = request_options(is_reproducible=options.reproducible, is_preparation=True)
     with model.loaded.engine.submit(prefix, params, replace(kept, belonging=source)) as stream:
-        async for _ in stream:
-            pass
+        async for output in stream:
+            if said := progress.after(output.num_prompt_tokens_read):
+                console.progress(said)
     return Asked(model, draft, params, reading.grounds, reading.read)
 
 

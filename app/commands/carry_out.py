@@ -65,7 +65,7 @@ async def carry_out(services: Services, options: Options, console: Console) -> N
         )
     if options.adapters and choice.used_adapters != choice.find_adapters(options.adapters):
         raise UsageError(
-            f"The running app answers with {services.model_name}: leave --lora out, choose the"
+            f"The running app answers with {services.model.name}: leave --lora out, choose the"
             ' adapter under "Models" on the page, or quit the app first.'
         )
     if options.mmproj and choice.mmproj_path != Path(options.mmproj):

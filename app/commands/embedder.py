@@ -31,22 +31,22 @@ async def embedder(services: Services, options: Options, console: Console) -> No
                 return
             console.note(cost_of_vectors(trial))
         services.save_settings(services.settings.with_embedder(choice))
-        library.embeddings.wake()
+        library.embeddings.background.wake()
         await follow_vectors(library, console)
     _show(await library.embeddings.status(), options, console)
 
 
 async def follow_vectors(library: Library, console: Console) -> None:
     """Until every passage that can have a vector has one."""
-    library.embeddings.wake()
-    await library.embeddings.rested(PROGRESS_S)
+    library.embeddings.background.wake()
+    await library.embeddings.background.rested(PROGRESS_S)
     while (status := await library.embeddings.status()).is_working:
         if status.progress.num_without and status.chosen is not None:
             console.note(
                 f"{counted(status.progress.num_without, 'passage')} without a vector; all are found"
                 " by their words."
             )
-        await library.embeddings.rested(PROGRESS_S)
+        await library.embeddings.background.rested(PROGRESS_S)
 
 
 def _ask(trial: Trial, options: Options, console: Console) -> None:

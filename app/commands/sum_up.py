@@ -4,6 +4,7 @@ import time
 
 from app.chat.belonging import request_options
 from app.chat.digest import IN_SHORT_HEADING, Digest, digest_of, progress
+from app.chat.measured import together
 from app.chat.quotations import marks_only
 from app.chat.written import Written, read_whole
 from app.commands.console import Console, write_json
@@ -12,6 +13,7 @@ from app.commands.question import standing_of
 from app.documents.scope import Scope
 from app.services import Services
 from engine.errors import UsageError
+from engine.metrics import Timings
 
 NOT_ONE = (
     "One file is summed up at a time, and there is none with text at that place, or more than one:"
@@ -30,10 +32,12 @@ async def sum_up(services: Services, options: Options, console: Console) -> None
     digest = await digest_of(model, read, params, system, time.time())
     began = time.monotonic()
     summaries: list[str] = []
+    measured: list[Timings] = []
     rows: list[dict[str, str | int]] = []
     for number, section in enumerate(digest.sections, start=1):
         console.note(progress(digest, number, time.monotonic() - began))
         written = await _ask(digest, await digest.prompt_of(section), options)
+        measured.append(written.timings)
         text = f"{section.heading}. {written.content.strip()}"
         summaries.append(text)
         pages = {"page": section.parts[0].page, "page_to": section.parts[-1].page_to}
@@ -41,9 +45,15 @@ async def sum_up(services: Services, options: Options, console: Console) -> None
         if not options.json:
             console.write(f"{text}\n\n")
     short = await digest.prompt_in_short(summaries)
-    in_short = "" if short is None else (await _ask(digest, short, options)).content.strip()
+    in_short = ""
+    if short is not None:
+        written = await _ask(digest, short, options)
+        measured.append(written.timings)
+        in_short = written.content.strip()
     if options.json:
-        write_json(console, {"sections": rows, "text": in_short, "model": model.name})
+        timings = together(measured)
+        result = {"sections": rows, "text": in_short, "model": model.name}
+        write_json(console, result | {"usage": timings.usage(), "timings": timings.as_json()})
     elif in_short:
         console.write(f"{IN_SHORT_HEADING}. {in_short}\n")
 

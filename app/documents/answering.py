@@ -7,6 +7,7 @@ answer   -> library -> Grounds with citations: kept, corrected, added, dropped
 import asyncio
 from collections.abc import Callable
 from dataclasses import replace
+from math import inf
 
 from app.documents.follow_up import leans, together
 from app.documents.grounds import Grounds, still_read
@@ -15,6 +16,7 @@ from app.documents.quotation import Quotation, name_of
 from app.documents.quoting import MOST_TOKENS, CountTokens, fence_for, fitting, quoted
 from app.documents.scope import Scope
 from app.documents.search import Hit
+from app.documents.whereabouts import Whereabouts, whereabouts
 from app.documents.whole_text import WholeText
 from app.visible import visible
 from engine.errors import UsageError
@@ -37,6 +39,11 @@ class Answering:
 
     def __init__(self, library: Callable[[], Library]) -> None:
         self._library = library
+
+    async def whereabouts(self, scope: Scope, since: float = inf) -> Whereabouts:
+        """Where the files are now that are asked; moves that were noticed after `since`, in
+        seconds since the epoch, are named."""
+        return await self._library().ask(lambda tables: whereabouts(tables, scope, since))
 
     async def look(self, question: str, scope: Scope, earlier: str = "") -> Grounds:
         """What an answer could stand on, before it is known what fits. `earlier` is what was
@@ -76,9 +83,13 @@ class Answering:
         return await asyncio.to_thread(_fit, grounds, num_tokens, most)
 
     async def whole(self, scope: Scope) -> WholeText | None:
-        """The one document that is asked, all of it. None: it is not one. Raises UsageError for a
-        collection that is not there."""
+        """The one document that is asked, all of it, to be looked at. None: it is not one. Raises
+        UsageError for a collection that is not there."""
         return await self._library().whole(scope)
+
+    async def mark_whole(self, read: WholeText) -> WholeText | None:
+        """What was looked at, as a model reads it now. None: it has gone."""
+        return await self._library().mark_whole(read)
 
     async def num_documents(self, scope: Scope) -> int:
         """How many with text are asked."""

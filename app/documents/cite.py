@@ -198,11 +198,14 @@ class Citing:
         return sorted(found, key=lambda each: (-each[0], each[1]))
 
     def _bears_out(self, passage: ReadPassage, read: ReadClaim) -> bool:
-        if not (self._has_exact(passage, read) and read.says_something):
+        if not read.says_something:
             return False
         if read.is_short and passage.question_share < ENOUGH_OF_QUESTION:
             return False
-        return read.is_yes_or_no or share(read.weighed, passage.stems) >= ENOUGH
+        if not read.is_yes_or_no and share(read.weighed, passage.stems) < ENOUGH:
+            return False
+        # Last, for only this asks for the numbers of a passage.
+        return self._has_exact(passage, read)
 
     def _bear_out_together(self, claim: Claim, read: ReadClaim) -> bool:
         """What no passage says alone all that are named may say, if each has a part of it."""
@@ -218,8 +221,8 @@ class Citing:
             ReadPassage(
                 text="",
                 stems=frozenset[str]().union(*(part.stems for part in parts)),
-                numbers=tuple(each for part in parts for each in part.numbers),
                 question_share=max(part.question_share for part in parts),
+                numbers=lambda: tuple(each for part in parts for each in part.numbers()),
             ),
             read,
         )
@@ -230,7 +233,7 @@ class Citing:
         names = (each for each in read.weighed if each.term.word in read.exact.names)
         numbers = [
             each.readings
-            for each in (passage.numbers if read.exact.numbers else ())
+            for each in (passage.numbers() if read.exact.numbers else ())
             if each.is_in_row or self._is_about(read, each.stems)
         ]
         return has_numbers(read.exact.numbers, numbers) and all(

@@ -11,6 +11,7 @@ from sqlite_utils import Database as Tables
 
 from app.documents.document import Facts, FileState, Page, PageFlag
 from app.documents.embedding.vectors import forget_vectors
+from app.documents.index_facts import note, noted
 from app.documents.kinds import DRAWN
 from app.documents.pieces import stored_pieces
 from app.documents.split import BETWEEN_HEADINGS, Passage, passage_text, split
@@ -141,16 +142,6 @@ def merge_index(tables: Tables) -> bool:
     tables.execute("insert into passage_fts(passage_fts) values ('optimize')")
     note(tables, HAS_DELETED, 0)
     return True
-
-
-def note(tables: Tables, name: str, value: int) -> None:
-    """A fact of the whole library, which `noted` gives."""
-    tables.execute("insert or replace into index_fact(name, value) values (?, ?)", [name, value])
-
-
-def noted(tables: Tables, name: str) -> int | None:
-    found = tables.execute("select value from index_fact where name = ?", [name]).fetchone()
-    return None if found is None else int(found[0])
 
 
 def stored_passages(tables: Tables, document_id: int) -> tuple[list[Row], dict[int, str]]:

@@ -19,8 +19,10 @@ from typing import Protocol
 
 from sqlite_utils import Database as Tables
 
+from app.documents.background import Background
 from app.documents.contents import put_document
 from app.documents.document import Facts, FileState, Page, PageFlag, Unreadable
+from app.documents.moves import forget_moves
 from app.documents.pace import note_pace
 from app.documents.rows import (
     Waiting,
@@ -98,23 +100,15 @@ class Intake:
     ) -> None:
         """`on_taken` is called when the text of another file is there to be found; `scans` reads
         what waits for OCR."""
+        self.background = Background(self._take_in, "until the next look no file is taken in")
         self._store = store
         self._on_taken = on_taken
         self._reader = reader
         self._scans = scans
         self._passwords: dict[str, str] = {}
-        self._work: asyncio.Task[None] | None = None
-        self._is_woken = False
         self._going = asyncio.Event()
         self._going.set()
         self.at_work: AtWork | None = None
-
-    def wake(self) -> None:
-        """Begin, if nothing is going on."""
-        self._is_woken = True
-        if self._work is None or self._work.done():
-            self._work = asyncio.create_task(self._run())
-            self._work.add_done_callback(_note_end)
 
     @property
     def is_paused(self) -> bool:
@@ -130,34 +124,19 @@ class Intake:
     def note_password(self, place: str, password: str) -> None:
         self._passwords[place] = password
 
-    async def settled(self) -> None:
-        """Wait until nothing waits. Raises what ended the work, if something did."""
-        if self._work is not None:
-            await asyncio.shield(self._work)
-
-    async def rested(self, timeout_s: float) -> None:
-        """As `settled`, for so many seconds at most."""
-        if self._work is not None:
-            await asyncio.wait([self._work], timeout=timeout_s)
-            if self._work.done():
-                self._work.result()
-
     async def close(self) -> None:
-        if self._work is not None and not self._work.done():
-            self._work.cancel()
-            await asyncio.wait([self._work])
+        await self.background.close()
         await self._reader.close()
         if self._scans is not None:
             await self._scans.close()
 
-    async def _run(self) -> None:
+    async def _take_in(self) -> None:
         try:
-            while self._is_woken:
-                self._is_woken = False
-                await self._take_all()
-            self._passwords.clear()
+            await self._take_all()
         finally:
             self.at_work = None
+        if not self.background.is_woken:
+            self._passwords.clear()
 
     async def _take_all(self) -> None:
         """Raises DiskFull at the end, where there was no room for all."""
@@ -290,7 +269,7 @@ class Intake:
         if not await asyncio.to_thread(is_there, place):
             await self._store.run(lambda tables: note_lost(tables, waiting.root_id))
         elif isinstance(error, FileNotFoundError):
-            await self._store.run(lambda tables: remove_file(tables, waiting.file_id))
+            await self._store.run(lambda tables: _remove(tables, waiting.file_id))
         else:
             await self._fail(waiting, f"It cannot be read ({error.strerror}).")
 
@@ -307,18 +286,17 @@ class Intake:
         return self._passwords[max(places, key=len)] if places else ""
 
 
-def _note_end(work: asyncio.Task[None]) -> None:
-    if not work.cancelled() and (error := work.exception()) is not None:
-        # The next look begins again.
-        logger.warning("until the next look no file is taken in. %s", error)
-
-
 async def _is_still(path: str, stamp: Stamp) -> bool:
     """Whether the file is the one that was hashed, so that its text has its right name."""
     try:
         return await asyncio.to_thread(stamp_of, path) == stamp
     except OSError:
         return False
+
+
+def _remove(tables: Tables, file_id: int) -> None:
+    remove_file(tables, file_id)
+    forget_moves(tables)
 
 
 def _keep(

@@ -10,7 +10,7 @@ Which places were added and what collections they are in stands nowhere else.
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -82,7 +82,8 @@ class Library:
     `own` are the folders of Inglenook itself, which are never read, but for `received`, in which
     documents of the user are kept. With `scans` OCR reads what `reader` finds no text on. With
     `only_reads` another process owns the home, and may write at any time: nothing is taken in, and
-    only what is asked and found may be called.
+    only what is asked and found may be called. `on_gone` hears in the event loop of each document
+    that had been read whole and has now gone from the library, by its SHA-256.
     """
 
     def __init__(
@@ -95,23 +96,25 @@ class Library:
         drawer: Drawer | None = None,
         embedding: Embedding = NO_EMBEDDING,
         scans: Scans | None = None,
+        on_gone: Callable[[str], None] = lambda sha256: None,
         only_reads: bool = False,
     ) -> None:
+        self._on_gone = on_gone
         self._only_reads = only_reads
         self._store = Database(path, LIBRARY, is_reader=only_reads)
         self._finder = Database(path, LIBRARY, is_reader=True)
         self._roots = Roots(self._store, own, received)
         self._search = Search()
+        self._fences: dict[str, str] = {}
+        """Of documents that were looked at whole and never read. Owned by the thread of `_finder`.
+        """
         self._looking = asyncio.Lock()
         self.embeddings = Embeddings(self._store, self._finder, embedding)
-        self._intake = Intake(self._store, reader, self.embeddings.wake, scans)
+        self._intake = Intake(self._store, reader, self.embeddings.background.wake, scans)
         self._pictures = Pictures(drawer)
         self._following: asyncio.Task[None] | None = None
         self._warming: asyncio.Task[None] | None = None
         self._watch: Watch | None = None
-        self.on_gone: Callable[[str], None] = lambda sha256: None
-        """Hears in the event loop of each document that had been read whole and has now gone from
-        the library, by its SHA-256."""
 
     async def prepare(self) -> None:
         """Take what an older version has left to what this one wants, and go on with what waits."""
@@ -122,7 +125,7 @@ class Library:
         def gone(sha256: str) -> None:
             # Asked by a transaction that may yet fail: then it is only read once more.
             with suppress(RuntimeError):
-                loop.call_soon_threadsafe(self.on_gone, sha256)
+                loop.call_soon_threadsafe(self._on_gone, sha256)
 
         def renew(tables: Tables) -> None:
             make_index_if_old(tables)
@@ -130,7 +133,7 @@ class Library:
             tell_of_gone(tables, gone)
 
         await self._store.run(renew)
-        self._intake.wake()
+        self._intake.background.wake()
 
     def follow(self) -> None:
         """Look at every root now, and follow what changes in them until the library is closed."""
@@ -140,7 +143,7 @@ class Library:
         if self._watch is None:
             self._watch = Watch(self)
             self._following = asyncio.create_task(self._watch.run())
-            self.embeddings.wake()
+            self.embeddings.background.wake()
             self._warming = asyncio.create_task(self._warm())
 
     async def _warm(self) -> None:
@@ -219,7 +222,7 @@ class Library:
                 # What was read meanwhile may have come to its end, and forgotten it.
                 self._intake.note_password(place, password)
         self._intake.go_on()
-        self._intake.wake()
+        self._intake.background.wake()
         return sight
 
     async def remove(self, path: Path, *, collection: str = "") -> int:
@@ -251,7 +254,7 @@ class Library:
             for root in await self.ask(roots):
                 if place is None or is_under(str(place), root.path):
                     await self._roots.look_at(root)
-        self._intake.wake()
+        self._intake.background.wake()
 
     async def read_again(self, place: Path) -> None:
         """Read all that lies there once more, in the background. Raises UsageError."""
@@ -262,13 +265,13 @@ class Library:
 
         await self._store.run(again)
         self._intake.go_on()
-        self._intake.wake()
+        self._intake.background.wake()
 
     async def read_pictures(self, place: Path) -> None:
         """Read those files there once more that have pages for OCR, in the background."""
         await self._store.run(lambda tables: read_unread(tables, str(place)))
         self._intake.go_on()
-        self._intake.wake()
+        self._intake.background.wake()
 
     async def collect(self, name: str, place: Path) -> None:
         """Put a place of the library into a collection, which is made where there is none. Raises
@@ -334,21 +337,27 @@ class Library:
         return await self.ask(ask)
 
     async def whole(self, scope: Scope) -> WholeText | None:
-        """The one document with text that is there to be asked, all of it. None: there is none, or
-        there are more. Raises UsageError for a collection that is not there."""
+        """The one document with text that is there to be asked, all of it, to be looked at. None:
+        there is none, or there are more. Raises UsageError for a collection that is not there."""
 
-        def ask(tables: Tables) -> tuple[int | None, WholeText | None]:
+        def ask(tables: Tables) -> WholeText | None:
             condition, values = files_in(tables, scope.collections, scope.paths)
             document_id = only_document(tables, condition, values)
             if document_id is None:
-                return None, None
-            return document_id, whole_text(tables, document_id, condition, values)
+                return None
+            return whole_text(tables, document_id, self._fences, condition, values)
 
-        document_id, found = await self.ask(ask)
-        if document_id is None or found is not None:
-            return found
-        await self._store.run(lambda tables: mark_whole(tables, document_id))
-        return (await self.ask(ask))[1]
+        return await self.ask(ask)
+
+    async def mark_whole(self, read: WholeText) -> WholeText | None:
+        """As a model reads it now, which may keep something of it: that is noted, and its fence
+        stays. None: it has gone."""
+        if read.is_marked:
+            return read
+        fence = await self._store.run(lambda tables: mark_whole(tables, read.whole))
+        if fence is None:
+            return None
+        return replace(read, whole=replace(read.whole, fence=fence), is_marked=True)
 
     async def num_documents(self, scope: Scope) -> int:
         """How many with text are there to be asked. Raises UsageError for a collection that is not
@@ -364,7 +373,7 @@ class Library:
 
         def ask(tables: Tables) -> WholeText | None:
             document_id = document_with(tables, sha256)
-            return None if document_id is None else whole_text(tables, document_id)
+            return None if document_id is None else whole_text(tables, document_id, self._fences)
 
         return await self.ask(ask)
 
@@ -381,11 +390,11 @@ class Library:
     async def rested(self, timeout_s: float) -> None:
         """Wait until nothing is being read, or for so many seconds. Raises what has ended the
         reading, such as a full disk."""
-        await self._intake.rested(timeout_s)
+        await self._intake.background.rested(timeout_s)
 
     async def settled(self) -> None:
         """Wait until everything that waits was read, and what was deleted has left the disk."""
-        await self._intake.settled()
+        await self._intake.background.settled()
         await self.tidy()
 
     async def tidy(self) -> None:

@@ -143,5 +143,18 @@ def m004_ocr(db: Tables) -> None:
     )
 
 
-STEPS: tuple[Step, ...] = (m001_library, m002_whole, m003_vectors, m004_ocr)
+def m005_moves(db: Tables) -> None:
+    """Where a file is now that had another path, and when that was noticed."""
+    db.executescript(
+        """
+        create table moved(
+            path text primary key,
+            now text not null,
+            noticed_at real not null);
+        create index moved_now on moved(now);
+        """
+    )
+
+
+STEPS: tuple[Step, ...] = (m001_library, m002_whole, m003_vectors, m004_ocr, m005_moves)
 """A step that was shipped is never edited; a change is a new step at the end."""

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 
 from sqlite_utils import Database as Tables
 
+from app.documents.index_facts import note, noted
+
 PAGES, BYTES, MS = "paced pages", "paced bytes", "paced ms"
 OCR_PAGES, OCR_MS = "paced pages by OCR", "paced ms by OCR"
 USUAL_OCR_S = 10.0
@@ -44,34 +46,29 @@ def note_pace(
 
 def pace(tables: Tables) -> Pace | None:
     """None: nothing was read yet."""
-    noted = _noted(tables)
-    if not all(noted[name] for name in (PAGES, BYTES, MS)):
+    known = _known(tables)
+    if not all(known[name] for name in (PAGES, BYTES, MS)):
         return None
-    seconds = noted[MS] / 1000
-    seconds_per_file = noted[SMALL_MS] / 1000 / noted[SMALL] if noted[SMALL] else 0.0
-    return Pace(noted[PAGES] / seconds, noted[BYTES] / seconds, seconds_per_file)
+    seconds = known[MS] / 1000
+    seconds_per_file = known[SMALL_MS] / 1000 / known[SMALL] if known[SMALL] else 0.0
+    return Pace(known[PAGES] / seconds, known[BYTES] / seconds, seconds_per_file)
 
 
 def ocr_seconds_a_page(tables: Tables) -> float:
-    noted = _noted(tables)
-    if not noted[OCR_PAGES]:
+    known = _known(tables)
+    if not known[OCR_PAGES]:
         return USUAL_OCR_S
-    return noted[OCR_MS] / 1000 / noted[OCR_PAGES]
+    return known[OCR_MS] / 1000 / known[OCR_PAGES]
 
 
 def _note(tables: Tables, clock: str, more: Mapping[str, int]) -> None:
     """`clock` is the name of the time that they took."""
-    before = _noted(tables)
+    before = _known(tables)
     is_long = before[clock] > LONGEST_MS
     for name, value in more.items():
         kept = before[name] // 2 if is_long else before[name]
-        tables.execute(
-            "insert or replace into index_fact(name, value) values (?, ?)", [name, kept + value]
-        )
+        note(tables, name, kept + value)
 
 
-def _noted(tables: Tables) -> dict[str, int]:
-    rows = tables.execute(
-        f"select name, value from index_fact where name in ({', '.join('?' * len(NOTED))})", NOTED
-    )
-    return {**dict.fromkeys(NOTED, 0), **dict(rows)}
+def _known(tables: Tables) -> dict[str, int]:
+    return {name: noted(tables, name) or 0 for name in NOTED}

@@ -62,12 +62,12 @@ SIGNS = re.compile(r"[|<>＜＞｜\s]+")
 CountTokens = Callable[[str], int]
 
 
-def draw_fence(texts: Collection[str]) -> str:
-    """A sign that stands in none of them."""
-    while True:
+def draw_fence(texts: Collection[str], first: str = "") -> str:
+    """A sign that stands in none of them: `first`, if it does not."""
+    fence = first
+    while not fence or any(fence in text for text in texts):
         fence = secrets.token_hex(4)
-        if not any(fence in text for text in texts):
-            return fence
+    return fence
 
 
 def fence_for(quotations: Sequence[Quotation]) -> str:

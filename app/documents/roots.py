@@ -13,6 +13,7 @@ from pathlib import Path
 from sqlite_utils import Database as Tables
 
 from app.documents.collections import forget_places
+from app.documents.moves import forget_moves, note_moves
 from app.documents.rows import (
     Root,
     add_root,
@@ -88,6 +89,7 @@ class Roots:
         def leave(tables: Tables) -> int:
             num = remove_root(tables, root.root_id)
             forget_places(tables, place)
+            forget_moves(tables)
             return num
 
         num_files = await self._store.run(leave)
@@ -108,9 +110,12 @@ class Roots:
             return
         # Only where something has gone too: copies are known when it is their turn.
         digests = await self._digests_of_renamed(changes.new) if changes.gone else {}
-        await self._store.run(
-            lambda tables: note_sight(tables, root.root_id, sight.identity, changes, digests)
-        )
+
+        def note(tables: Tables) -> None:
+            left = note_sight(tables, root.root_id, sight.identity, changes, digests)
+            note_moves(tables, left, changes.new)
+
+        await self._store.run(note)
 
     def _see(self, root: Path) -> Sight | None:
         return look(root, () if is_own(root, self._received) else self._own)

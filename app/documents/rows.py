@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from sqlite_utils import Database as Tables
 
 from app.amounts import counted
-from app.documents.contents import forget_unused, note, noted
+from app.documents.contents import forget_unused
 from app.documents.document import FileState
+from app.documents.index_facts import note, noted
 from app.documents.ocr import remedy
 from app.documents.scan import Changes, Stamp
 from app.history.rows import storable
@@ -121,9 +122,10 @@ def note_lost(tables: Tables, root_id: int) -> None:
 
 def note_sight(
     tables: Tables, root_id: int, identity: str, changes: Changes, digests: Mapping[str, str]
-) -> None:
+) -> list[tuple[str, int | None]]:
     """Take the library to what was seen. `digests` are of new files that may be old ones under
-    another name: those are linked before the old name goes, so nothing is read again."""
+    another name: those are linked before the old name goes, so nothing is read again. What has
+    gone, with the documents that it was."""
     tables.execute("update root set is_there = 1, identity = ? where id = ?", [identity, root_id])
     for path, stamp in changes.new.items():
         tables.execute(
@@ -145,15 +147,16 @@ def note_sight(
             " where path = ?",
             [stamp.size, stamp.mtime_ns, FileState.WAITING, stored(path)],
         )
-    unused = [
-        document_id
-        for path in changes.gone
+    left = [
+        (path, document_id)
+        for path in sorted(changes.gone)
         for (document_id,) in tables.execute(
             "delete from file where path = ? and root_id = ? returning document_id",
             [stored(path), root_id],
         ).fetchall()
     ]
-    forget_unused(tables, unused)
+    forget_unused(tables, (document_id for _, document_id in left))
+    return left
 
 
 def next_waiting(tables: Tables, below: int | None = None) -> Waiting | None:

@@ -37,7 +37,7 @@ LIMITS = Limits(
 
 
 class Scans:
-    """Owned by the event loop. Reads as `reader` does."""
+    """Owned by the event loop. Reads as `reader` does, which stays its giver's to close."""
 
     def __init__(
         self,
@@ -132,7 +132,6 @@ class Scans:
 
     async def close(self) -> None:
         await self._rest.wake()
-        await self._reader.close()
         await self._looker.close()
 
 

@@ -15,6 +15,8 @@ PARAGRAPHS = re.compile(rf"{_ENDS}|\n(?:\s*\n)+")
 MARKS_AFTER = re.compile(r"(?:[ \t]*\[\d{1,4}\])+")
 INITIAL = re.compile(r"(?:\A|[^\w])\w\Z")
 ORDINAL = re.compile(r"(?:\A|[^\w.,])\d{1,2}\Z")
+LISTED = re.compile(r"\s*\d{1,3}\Z")
+"""Of what a sentence begins with. More digits are rather a year."""
 ABBREVIATED = re.compile(
     r"(?:\A|[^\w])(?:dr|mr|mrs|ms|prof|st|no|nr|vs|etc|ca|approx|bzw|evtl|ggf|str|jr|sr|fig|vol|al"
     r"|art|abs|sra?|av|inc|ltd|co|т|г|гг|см|др)\Z",
@@ -50,6 +52,8 @@ def _goes_on(text: str, start: int, end: re.Match[str]) -> bool:
         return False
     before = text[start : end.start()]
     if following.islower() or ABBREVIATED.search(before) or INITIAL.search(before):
+        return bool(following)
+    if LISTED.match(before):
         return bool(following)
     return bool(ORDINAL.search(before)) and following.isalnum()
 

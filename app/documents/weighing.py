@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 from app.documents.exact import Exact, Readings, numbers_in
 from app.documents.quotation import Quotation
@@ -62,21 +63,28 @@ class ReadPassage:
 
     text: str
     stems: frozenset[str]
-    numbers: tuple[ReadNumber, ...]
     question_share: float
+    numbers: Callable[[], tuple[ReadNumber, ...]]
+    """Read when they are first asked for: that takes several times as long as all else."""
 
 
 def read_passage(quotation: Quotation, asked: Sequence[Weighed], stems_of: StemsOf) -> ReadPassage:
     """`asked` are the words of the question."""
     above = "\n".join((quotation.name, quotation.title, *quotation.heading))
     stems = stems_of(f"{above}\n{quotation.text}")
-    numbers = [ReadNumber(each, stems, is_in_row=False) for each in numbers_in(above)]
-    for part in _parts(quotation.text):
-        found, there = numbers_in(part), stems_of(part)
-        has_words = any(not each.isdigit() for each in there)
-        is_row = len(found) > 1 and not has_words
-        numbers += [ReadNumber(each, there, is_row) for each in found]
-    return ReadPassage(quotation.text, stems, tuple(numbers), share(asked, stems))
+
+    @cache
+    def numbers() -> tuple[ReadNumber, ...]:
+        read = [ReadNumber(each, stems, is_in_row=False) for each in numbers_in(above)]
+        for part in _parts(quotation.text):
+            if found := numbers_in(part):
+                there = stems_of(part)
+                has_words = any(not each.isdigit() for each in there)
+                is_row = len(found) > 1 and not has_words
+                read += [ReadNumber(each, there, is_row) for each in found]
+        return tuple(read)
+
+    return ReadPassage(quotation.text, stems, share(asked, stems), numbers)
 
 
 def _parts(text: str) -> Iterator[str]:

@@ -4,11 +4,12 @@
                                  [------]
     parts                   [-----------][-]        they do not
 
-What is drawn for a document when it is read whole for the first time stays with it, so that every
-conversation begins with the same tokens, and their KV is read once.
+The fence of a document is stored when it is read whole for the first time, so that every
+conversation begins with the same tokens, and their KV is read once. Until then who only looks at it
+sees one that stays in memory.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, replace
 
 from sqlite_utils import Database as Tables
@@ -27,10 +28,12 @@ MOST_WORDS = 240
 
 @dataclass(frozen=True, slots=True)
 class WholeText:
-    """All of it: its `parts` in their order, numbered from 1."""
+    """All of it: its `parts` in their order, numbered from 1. `is_marked`: it was read whole, and
+    its fence is stored."""
 
     whole: Whole
     parts: tuple[Quotation, ...]
+    is_marked: bool = True
 
 
 def only_document(tables: Tables, condition: str, values: Sequence[str | int]) -> int | None:
@@ -51,18 +54,23 @@ def document_with(tables: Tables, sha256: str) -> int | None:
 
 
 def whole_text(
-    tables: Tables, document_id: int, condition: str = "", values: Sequence[str | int] = ()
-) -> WholeText | None:
-    """With the paths of those of its files that the condition lets through. None: nobody has read
-    it whole yet, and `mark_whole` comes first."""
-    found = tables.execute(
+    tables: Tables,
+    document_id: int,
+    drawn: MutableMapping[str, str],
+    condition: str = "",
+    values: Sequence[str | int] = (),
+) -> WholeText:
+    """With the paths of those of its files that the condition lets through. `drawn` has the fences
+    of documents that are not marked, by their SHA-256, and gets this one's."""
+    sha256, title, num_pages, fence = tables.execute(
         "select document.sha256, title, num_pages, fence from document"
-        " join whole on whole.document_id = document.id where document.id = ?",
+        " left join whole on whole.document_id = document.id where document.id = ?",
         [document_id],
     ).fetchone()
-    if found is None:
-        return None
-    sha256, title, num_pages, fence = found
+    rows, texts = stored_passages(tables, document_id)
+    is_marked = fence is not None
+    if not is_marked:
+        fence = drawn[sha256] = draw_fence(texts.values(), drawn.get(sha256, ""))
     paths = tables.execute(
         f"select path from file where document_id = ? {condition and f'and ({condition})'}"
         " order by path",
@@ -75,24 +83,29 @@ def whole_text(
         num_pages=num_pages,
         fence=fence,
     )
-    rows, texts = stored_passages(tables, document_id)
     labels = dict(
         tables.execute("select number, label from page where document_id = ?", [document_id])
     )
     parts = parts_of((row.passage for row in rows), texts)
     quotations = (_quotation(whole, each, texts, labels) for each in parts)
-    return WholeText(whole, tuple(quotations))
+    return WholeText(whole, tuple(quotations), is_marked)
 
 
-def mark_whole(tables: Tables, document_id: int) -> None:
-    """From now on it has a fence, which stands nowhere in it."""
+def mark_whole(tables: Tables, whole: Whole) -> str | None:
+    """From now on it has this fence, which stands nowhere in it: the one that was seen, unless the
+    text has changed, or another one is stored already. None: the document has gone."""
+    document_id = document_with(tables, whole.sha256)
+    if document_id is None:
+        return None
     texts = tables.execute("select text from page where document_id = ?", [document_id])
-    fence = draw_fence([text for (text,) in texts])
     tables.execute(
-        "insert or ignore into whole(document_id, sha256, fence)"
-        " select id, sha256, ? from document where id = ?",
-        [fence, document_id],
+        "insert or ignore into whole(document_id, sha256, fence) values (?, ?, ?)",
+        [document_id, whole.sha256, draw_fence([text for (text,) in texts], whole.fence)],
     )
+    (fence,) = tables.execute(
+        "select fence from whole where document_id = ?", [document_id]
+    ).fetchone()
+    return str(fence)
 
 
 def ever_read_whole(tables: Tables) -> list[str]:

@@ -29,6 +29,7 @@ from app.chat.written import read_whole
 from app.documents.answering import Answering, quotations_of
 from app.documents.embedding.choice import NAMES, NONE, EmbedderChoice
 from app.documents.embedding.embeddings import Embedding
+from app.documents.embedding.process import TEXT_S
 from app.documents.fusion import Legs
 from app.documents.grounds import Grounds
 from app.documents.library import Library
@@ -213,7 +214,7 @@ async def _measure(
             Path(folder) / "documents.sqlite3",
             reader,
             scans=Scans(reader),
-            embedding=Embedding(Path(folder), lambda: choice),
+            embedding=Embedding(Path(folder), lambda: choice, patience_s=TEXT_S),
         )
         await library.prepare()
         for path in sorted({path for each in chosen for path in each.scope.paths}):
@@ -225,26 +226,22 @@ async def _measure(
         to_write: list[tuple[Asked, Grounds]] = []
         for asked in chosen:
             tally = tallies.setdefault(asked.name, Tally())
-            grounds = await _look(library, answering, asked, tally)
-            if has_meaning and asked.gold:
+            grounds = await answering.look(asked.text, asked.scope)
+            tally.num_questions += 1
+            tally.num_refused += not grounds.is_found
+            if not asked.gold:
+                continue
+            tally.places.add(await _golden(library, asked, Legs.BOTH))
+            if has_meaning:
                 tally.by_words.add(await _golden(library, asked, Legs.WORDS))
                 tally.by_meaning.add(await _golden(library, asked, Legs.MEANING))
-            if grounds.is_found and asked.gold and asked.answers:
+            if grounds.is_found and asked.answers:
                 await _mark(answering, asked, grounds, rnd.choice(chosen), tally, rnd)
                 to_write.append((asked, grounds))
         if num_answers and to_write:
             await _write(to_write[:num_answers], answering, config, tallies)
         await library.close()
     return tallies
-
-
-async def _look(library: Library, answering: Answering, asked: Asked, tally: Tally) -> Grounds:
-    grounds = await answering.look(asked.text, asked.scope)
-    tally.num_questions += 1
-    tally.num_refused += not grounds.is_found
-    if asked.gold:
-        tally.places.add(await _golden(library, asked, Legs.BOTH))
-    return grounds
 
 
 async def _golden(library: Library, asked: Asked, legs: Legs) -> list[bool]:
@@ -257,8 +254,8 @@ async def _embed(library: Library, choice: EmbedderChoice) -> bool:
     """Give every passage its vector. False: none was asked for. Raises UsageError."""
     if choice.model == NONE:
         return False
-    library.embeddings.wake()
-    await library.embeddings.settled()
+    library.embeddings.background.wake()
+    await library.embeddings.background.settled()
     problem = (await library.embeddings.status()).problem
     if problem:
         raise UsageError(problem)

@@ -35,7 +35,7 @@ class Watch:
         self._link.tell(
             Doing(
                 page=self.is_page_ready,
-                model=services.model_name,
+                model=services.model.name,
                 is_loading=is_loading,
                 answering=self._answering(),
             )

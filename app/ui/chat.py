@@ -60,7 +60,7 @@ def welcome(services: Services, is_early: bool = False) -> str:
     whether a conversation will be opened, so that the page's style may hold it back."""
     try:
         problem = services.model_error
-        name = show_verbatim(services.model_name)
+        name = show_verbatim(services.model.name)
         is_tiny = services.is_starter_model
     except InglenookError as error:
         problem = str(error)
@@ -425,13 +425,21 @@ class Chat:
         return ["", "", conversation_id, conversation_id, *self.overflow.hide()]
 
     async def measure(
-        self, text: str, attached: str, conversation_id: str | None, prompt: str, examples: str
+        self,
+        text: str,
+        attached: str,
+        conversation_id: str | None,
+        documents: str,
+        prompt: str,
+        examples: str,
     ) -> Any:
         """How full the context is; nothing at all when that cannot be said."""
         try:
             begun = prompt, read_examples(examples)
             shown = self.attached.all(attached)
-            fill = await self.services.sights.fill(conversation_id, text, begun, shown)
+            fill = await self.services.sights.fill(
+                conversation_id, text, begun, shown, scope_from(documents)
+            )
             is_empty = not (text or shown) and await self._is_empty(conversation_id)
             return self.meter.show(fill, is_empty)
         except InglenookError:
@@ -443,10 +451,16 @@ class Chat:
         return await self.services.conversations.num_messages(conversation_id) == 0
 
     async def measure_typing(
-        self, text: str, attached: str, conversation_id: str | None, prompt: str, examples: str
+        self,
+        text: str,
+        attached: str,
+        conversation_id: str | None,
+        documents: str,
+        prompt: str,
+        examples: str,
     ) -> Any:
         await asyncio.sleep(TYPING_PAUSE_S)
-        return await self.measure(text, attached, conversation_id, prompt, examples)
+        return await self.measure(text, attached, conversation_id, documents, prompt, examples)
 
     @told
     async def stop(self, conversation_id: str | None) -> None:

@@ -34,7 +34,7 @@ _PLACED = re.compile(f"{_MARK}(\\d{{1,9}}){_END}|{_UNFOUND}|{_FOUND}")
 _FORMULA = re.compile(r"\$\$[\s\S]+?\$\$|\\\([\s\S]+?\\\)|\\\[[\s\S]+?\\\]")
 _LITERAL = re.compile(f"(?:{SPAN.pattern})|{_FORMULA.pattern}")
 # What a line begins with for the sake of its form: a list, a quotation, a heading.
-_BULLET = re.compile(r"\s*(?:(?:[-*+>]|\d+[.)]|#{1,6})\s+)*")
+_BULLET = re.compile(r"[^\S\n]*(?:(?:[-*+>]|\d+[.)]|#{1,6})[^\S\n]+)*")
 
 
 def cited(message: Message, grounds: Grounds) -> str:
@@ -163,9 +163,10 @@ def _by_line(content: str, spans: tuple[Span, ...]) -> tuple[Span, ...]:
     for span in spans:
         at = span.start
         for line in content[span.start : span.end].split("\n"):
-            is_begun = at > 0 and content[at - 1] != "\n"
-            bullet = None if is_begun else _BULLET.match(line)
-            start = at + (bullet.end() if bullet else 0)
+            # Of the whole line: a sentence may be no more than the number of a list.
+            begun = content.rfind("\n", 0, at) + 1
+            bullet = _BULLET.match(content, begun)
+            start = max(at, bullet.end()) if bullet else at
             end = at + len(line.rstrip())
             # A row of a table is made of its bars.
             is_code = any(low <= at < high for low, high in code)

@@ -35,7 +35,7 @@ class Meter:
 def meter(fill: Fill, is_empty: bool = False) -> str:
     """The bar and its words; colour is never the only sign."""
     state = "over" if fill.is_over else "near" if fill.is_near else "calm"
-    if is_empty and state == "calm":
+    if is_empty and state == "calm" and not fill.num_whole:
         # What is in it already is the system prompt and the template's own marks.
         num_words = round(fill.max_tokens * WORDS_PER_TOKEN, -2)
         return (

@@ -154,7 +154,7 @@ class Page:
             *self.settings.show(found),
             *self.chat.overflow.hide(),
             *self.chat.answer_as.show(found.answer_form if found else None),
-            *self.chat.asks.show(found.documents if found else None),
+            *await self.chat.asks.show(found),
         )
 
     async def arrive(self, last_id: str | None, conversation_id: str | None) -> tuple[Any, ...]:
@@ -323,14 +323,19 @@ class Page:
         asks = self.chat.asks
         asks.choice.focus(asks.offer, asks.choice, asks.choice, **ACTING)
         chosen = [self.conversation, asks.choice]
-        asks.choice.input(asks.choose, chosen, asks.choice, **ACTING)
-        asks.choice.change(asks.look, chosen, asks.whole_outputs, **ACTING)
+        self._measuring(asks.choice.input(asks.choose, chosen, asks.choice, **ACTING).success)
+        for event in (asks.choice.change, asks.stale.change):
+            event(asks.look, chosen, asks.look_outputs, **ACTING)
+        given = [asks.told, *chosen, asks.mark]
+        asks.told.change(asks.check, given, asks.stale, **ACTING)
+        self._measuring(asks.leave.click(asks.ask_without, chosen, asks.choice, **ACTING).success)
         ticked = asks.whole.input(asks.read_whole, [*chosen, asks.whole], asks.choice, **ACTING)
         self._measuring(ticked.success)
         given = [self.conversation, asks.choice, self.chat.answer_as.form, *self.settings.choices]
         self._then_answer(asks.sum_up.click(self.chat.sum_up_file, given, self._sent, **ACTING))
         given = [self.conversation, asks.dropped, asks.choice]
-        asks.dropped.change(asks.take, given, [asks.choice, asks.dropped], **ACTING)
+        taken = asks.dropped.change(asks.take, given, [asks.choice, asks.dropped], **ACTING)
+        self._measuring(taken.success)
 
     @told
     async def show_choice(self, conversation_id: str | None) -> Any:
@@ -413,7 +418,8 @@ class Page:
         """What fills the context, or would."""
         settings = self.settings
         boxes = [self.chat.composer, self.chat.attached.ids]
-        return [*boxes, self.conversation, settings.system_prompt, settings.examples]
+        begun = [self.chat.asks.choice, settings.system_prompt, settings.examples]
+        return [*boxes, self.conversation, *begun]
 
     def _naming(self, changed: Any) -> None:
         presets = self.settings.presets
@@ -476,5 +482,8 @@ class Page:
         self._then_follow(opened)
 
     def _then_answer(self, event: Any) -> None:
+        # Also where it was refused, as when the file that is asked has gone.
+        asks = self.chat.asks
+        event.then(asks.look, [self.conversation, asks.choice], asks.look_outputs, **ACTING)
         event.success(self.name, self.conversation, self.header.outputs, **ACTING)
         self._then_follow(event)

@@ -19,7 +19,7 @@ from app.documents.collections import collections
 from app.documents.document import FileState, Unreadable
 from app.documents.embedding.choice import NAMES, NONE, EmbedderChoice
 from app.documents.library import Library
-from app.documents.ocr import is_installed
+from app.documents.ocr import is_installed, remedy
 from app.documents.overview import (
     Wanted,
     backlog,
@@ -275,11 +275,14 @@ class DocumentDesk:
         if given.get("is_sure") is not True:
             return {"question": words.embedder_in_words(trial)}
         services.save_settings(services.settings.with_embedder(choice))
-        embeddings.wake()
+        embeddings.background.wake()
         return await self.here()
 
     async def pictures(self, given: dict[str, Any]) -> dict[str, Any]:
         """Has OCR read the pages without text. Says first what it costs, as `again`."""
+        if not is_installed():
+            # The whole files would be read again, to no other end than before.
+            raise UsageError(f"There is no OCR here, so no page was read. {remedy()}")
         path = _path(given)
         await self._library.ask(lambda tables: check_place(tables, str(path)))
         if given.get("is_sure") is not True:

@@ -137,7 +137,7 @@ class ModelDesk:
 
     async def use(self, given: dict[str, Any]) -> dict[str, Any]:
         model = self._services.library.find(text_of(given, "name"))
-        return {"notice": await self._services.use_model(model.path)}
+        return {"notice": await self._services.model.use(model.path)}
 
     async def remove(self, given: dict[str, Any]) -> dict[str, Any]:
         """Asks first: without `is_sure` it only says what would be done."""
@@ -149,12 +149,12 @@ class ModelDesk:
         if given.get("path", str(model.path)) != str(model.path):
             # A name passes on to the next of its kind where a file is gone.
             raise UsageError(f"{model.name} is another model by now: look at the list again.")
-        await self._services.remove_model(model)
+        await self._services.model.remove(model)
         return await self.here()
 
     async def use_adapters(self, given: dict[str, Any]) -> dict[str, Any]:
         """What changes the model in use from now on; it is loaded anew."""
-        return {"notice": await self._services.use_adapters(chosen(given.get("adapters")))}
+        return {"notice": await self._services.model.use_adapters(chosen(given.get("adapters")))}
 
     async def keep_own(self, given: dict[str, Any]) -> dict[str, Any]:
         """What one model is loaded with from its next loading on; what is empty is as for all."""

@@ -62,7 +62,7 @@ def build(services: Services, port: int, cache: Path, routers: Sequence[APIRoute
         models_router(services),
         documents_router(services),
         attachments_router(services),
-        likelihoods_router(services.conversations, lambda: services.model_name),
+        likelihoods_router(services.conversations, lambda: services.model.name),
     )
 
     @app.get("/manifest.json")

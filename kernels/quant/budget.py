@@ -52,7 +52,8 @@ def inner_loops(disassembly: str) -> list[list[str]]:
         elif instruction := INSTRUCTION.search(line):
             goal = TARGET.search(instruction[2])
             # The last jump of a kernel goes to itself.
-            if instruction[1] == "BRA" and goal and labels.get(goal[0], len(names)) < len(names):
+            is_jump = instruction[1] in ("BRA", "BRA.U")
+            if is_jump and goal and labels.get(goal[0], len(names)) < len(names):
                 jumps.append((labels[goal[0]], len(names)))
             names.append(instruction[1])
     return [

@@ -98,7 +98,7 @@ def _q8_0(matrix: QuantizedMatrix) -> Tensor:
 
 
 def _q4_0(matrix: QuantizedMatrix) -> Tensor:
-    return _scales(matrix)[..., :1] * (_nibbles(matrix) - 8).float()
+    return _scales(matrix)[..., :1] * (_nibbles(matrix).float() - 8)
 
 
 def _q4_1(matrix: QuantizedMatrix) -> Tensor:
@@ -109,8 +109,8 @@ def _q4_1(matrix: QuantizedMatrix) -> Tensor:
 def _q5_0(matrix: QuantizedMatrix) -> Tensor:
     eight = torch.arange(8, dtype=torch.uint8, device=matrix.device)
     bits = (matrix.block_bytes("high").unsqueeze(-1) >> eight) & 1
-    quants = _nibbles(matrix) + 16 * bits.flatten(-2).to(torch.int32)
-    return _scales(matrix)[..., :1] * (quants - 16).float()
+    quants = _nibbles(matrix) | (bits.flatten(-2) << 4)
+    return _scales(matrix)[..., :1] * (quants.float() - 16)
 
 
 def _q4_k(matrix: QuantizedMatrix) -> Tensor:
@@ -124,7 +124,7 @@ def _q5_k(matrix: QuantizedMatrix) -> Tensor:
     scales, minimums = _k_scales(matrix)
     sub_block = torch.arange(8, dtype=torch.uint8, device=matrix.device).unsqueeze(-1)
     bits = (matrix.block_bytes("high").unsqueeze(-2) >> sub_block) & 1
-    quants = _nibbles(matrix).unflatten(-1, (8, 32)) + 16 * bits.to(torch.int32)
+    quants = _nibbles(matrix).unflatten(-1, (8, 32)) | (bits << 4)
     return scales.unsqueeze(-1) * quants.float() - minimums.unsqueeze(-1)
 
 
@@ -132,8 +132,8 @@ def _q6_k(matrix: QuantizedMatrix) -> Tensor:
     """A block is two halves of four quarters; two bits of `high` for each quarter of a half."""
     quarter = 2 * torch.arange(4, dtype=torch.uint8, device=matrix.device).unsqueeze(-1)
     high = matrix.block_bytes("high").unflatten(-1, (2, 1, 32))
-    bits = ((high >> quarter) & 3).flatten(-3).to(torch.int32)
-    quants = (_nibbles(matrix) + 16 * bits - 32).unflatten(-1, (16, 16)).float()
+    bits = ((high >> quarter) & 3).flatten(-3)
+    quants = (_nibbles(matrix) | (bits << 4)).unflatten(-1, (16, 16)).float() - 32
     subscales = matrix.planes["subscales"].view(matrix.num_rows, matrix.num_blocks, 16).float()
     return (_scales(matrix) * subscales).unsqueeze(-1) * quants
 
@@ -144,9 +144,9 @@ def _scales(matrix: QuantizedMatrix) -> Tensor:
 
 
 def _nibbles(matrix: QuantizedMatrix) -> Tensor:
-    """int32 [num_rows, num_blocks, block_columns], in the order of the columns."""
+    """uint8 [num_rows, num_blocks, block_columns], in the order of the columns."""
     low = matrix.block_bytes("low").unflatten(-1, (-1, matrix.form.group))
-    return torch.stack((low & 15, low >> 4), dim=-2).flatten(-3).to(torch.int32)
+    return torch.stack((low & 15, low >> 4), dim=-2).flatten(-3)
 
 
 def _k_scales(matrix: QuantizedMatrix) -> tuple[Tensor, Tensor]:

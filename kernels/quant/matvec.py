@@ -68,8 +68,8 @@ def matvec(
 
 
 def rows_of_a_program(num_slots: int) -> int:
-    """Two rows for every warp, where registers last."""
-    return 8 if num_slots <= 2 else 4
+    """Two rows for every warp, as long as the registers last."""
+    return 8 if num_slots <= 4 else 4
 
 
 def _launch(

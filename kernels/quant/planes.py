@@ -89,8 +89,10 @@ class QuantizedMatrix:
         return self._with_planes({name: plane.to(device) for name, plane in self.planes.items()})
 
     def rows(self, start: int, stop: int) -> "QuantizedMatrix":
-        """[start, stop); shares the memory."""
-        return self._with_planes({name: plane[start:stop] for name, plane in self.planes.items()})
+        """[start, stop). Shares the memory of the planes that can start there."""
+        return self._with_planes(
+            {name: _aligned(plane[start:stop]) for name, plane in self.planes.items()}
+        )
 
     def permute_rows(self, order: Tensor) -> "QuantizedMatrix":
         """Row i of the result is row order[i] of this one; int64 [rows of the result]."""
@@ -105,6 +107,11 @@ class QuantizedMatrix:
             num_columns=self.num_columns,
             planes=planes,
         )
+
+
+def _aligned(plane: Tensor) -> Tensor:
+    """Kernels are built for addresses that are multiples of 16, and built anew for others."""
+    return plane if plane.data_ptr() % 16 == 0 else plane.clone()
 
 
 def join_rows(matrices: Sequence[QuantizedMatrix]) -> QuantizedMatrix:

@@ -385,6 +385,28 @@ def test_a_home_that_is_held_and_does_not_answer_is_one_sentence(
     assert "does not answer" in capsys.readouterr().err
 
 
+def test_a_command_that_waits_for_another_one_says_so(
+    paths: Paths, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(cli, "QUIET_S", 0)
+    lock = HomeLock(paths)
+    lock.try_acquire()
+    own = cli.own_or_find
+
+    def freed(*given: Any) -> Any:
+        # The other command ends while this one waits.
+        said = capsys.readouterr().err
+        if "waits for its end" in said:
+            lock.release()
+        return own(*given)
+
+    monkeypatch.setattr(cli, "own_or_find", freed)
+    assert main(["docs", "remove", str(paths.data / "none.txt")]) == 2
+    assert not lock._lock.is_locked
+    assert main(["docs", "remove", str(paths.data / "none.txt")]) == 2
+    assert "waits" not in capsys.readouterr().err
+
+
 def test_files_are_listed_and_searched_while_another_command_reads_some(
     paths: Paths, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -42,7 +42,7 @@ async def test_a_model_that_vanished_leaves_the_history_readable(paths: Paths) -
     assert "There is no model file at /nowhere/model.gguf" in services.model_error
     with pytest.raises(ModelNotFound):
         await services.chat_model()
-    assert services.model_name == "model"
+    assert services.model.name == "model"
     assert services.activity()["running"] == 0
     conversation = await services.conversations.create("Kept")
     with pytest.raises(ModelNotFound):
@@ -62,7 +62,7 @@ async def test_a_model_that_is_back_answers_the_next_message(paths: Paths, home:
     job = await services.jobs.send(conversation.conversation_id, "Hello")
     job.stop()
     await job.finished()
-    assert (services.model_error, services.model_name) == ("", "model")
+    assert (services.model_error, services.model.name) == ("", "model")
     await services.close()
 
 
@@ -117,7 +117,7 @@ async def test_without_the_starter_the_history_is_still_readable(
     services.start()
     await until(lambda: services.model_error)
     assert "The starter model is not installed" in services.model_error
-    assert (services.model_name, services.is_starter_model) == ("no model", False)
+    assert (services.model.name, services.is_starter_model) == ("no model", False)
     assert await services.conversations.list() == []
     await services.close()
 

@@ -92,6 +92,7 @@ def _opened(path: Path) -> tuple[dict[str, object], Embeds, int]:
 
 def _be_patient() -> None:
     if sys.platform == "linux":
-        # There each thread has a niceness of its own.
+        # There each thread has a niceness of its own. Elsewhere the whole process stands behind the
+        # app, as everywhere, by what has started it.
         with contextlib.suppress(OSError):
             os.nice(NICENESS)

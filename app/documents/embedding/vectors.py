@@ -14,6 +14,7 @@ from sqlite_utils import Database as Tables
 
 from app.documents.embedding.embedder import Embedder
 from app.documents.embedding.language import SAMPLE, language_of
+from app.documents.index_facts import count, noted
 from app.documents.split import BETWEEN_HEADINGS, Passage, passage_text
 
 NUM_DELETED = "vectors deleted"
@@ -216,14 +217,9 @@ def _forget_embedders(tables: Tables, condition: str, values: list[int]) -> None
 
 def num_deleted(tables: Tables) -> int:
     """How many have ever gone: whoever holds them in memory sees by this that one has."""
-    found = tables.execute("select value from index_fact where name = ?", [NUM_DELETED]).fetchone()
-    return 0 if found is None else int(found[0])
+    return noted(tables, NUM_DELETED) or 0
 
 
 def _count_deleted(tables: Tables, num: int) -> None:
     if num > 0:
-        tables.execute(
-            "insert into index_fact(name, value) values (?, ?)"
-            " on conflict(name) do update set value = value + excluded.value",
-            [NUM_DELETED, num],
-        )
+        count(tables, NUM_DELETED, num)

@@ -37,6 +37,18 @@
     say(made("span", {}, "Add ", made("bdi", { textContent: what }), " to your documents, and ask this conversation of it? It is copied into Inglenook's own folder."), yes, button("No", null, () => say()));
     yes.focus();
   };
+  // A file that is asked may get another name, or go, while it is looked at.
+  const LOOK_MS = 15000;
+  let lookedAt = 0;
+  const lookWhere = () => {
+    const box = boxIn("#asks_told");
+    if (document.hidden || !box || !find("#asks.chosen") || find("#asks:focus-within")) return;
+    lookedAt = Date.now();
+    put(box, String(lookedAt));
+  };
+  addEventListener("inglenook-state", () => Date.now() - lookedAt > LOOK_MS && lookWhere());
+  addEventListener("focus", lookWhere);
+
   const isTaken = (event) => hasFiles(event) && !event.target.closest?.("dialog");
   addEventListener("dragover", (event) => isTaken(event) && event.preventDefault());
   addEventListener("drop", (event) => {

@@ -253,6 +253,16 @@
     }
   };
 
+  // ---- a number of a list stands left of it, where a message is cut off: there must be room
+  const makeRoomForNumbers = () => {
+    for (const list of document.querySelectorAll("#chat .message-content ol")) {
+      const digits = String(list.start + list.children.length - 1).length;
+      if (list.style.getPropertyValue("--digits") !== String(digits)) {
+        list.style.setProperty("--digits", digits);
+      }
+    }
+  };
+
   // ---- a message that was not sent yet survives a reload
   const DRAFT = "inglenook_draft";
   const keepDraft = () => sessionStorage.setItem(DRAFT, find("#composer textarea")?.value ?? "");
@@ -329,6 +339,7 @@
 
   const started = () => {
     nameControls();
+    makeRoomForNumbers();
     keepEnd();
     closeList();
     restoreDraft();
@@ -337,6 +348,7 @@
       nameControls();
       stopIfAsked();
       moveFocus();
+      makeRoomForNumbers();
       keepEnd();
     }).observe(document.body, {
       subtree: true,

@@ -58,13 +58,15 @@ class Room:
             lambda: self.settings,
             lambda: self.answering,
         )
+        self.gone: list[str] = []
+        """Documents that were read whole and left the library."""
         self._documents = path.with_name("documents.sqlite3")
         self.idle = IdleWork(self.conversations, lambda: self.settings.automatic_titles)
         self.jobs = Jobs(self.session, self.idle)
 
     @cached_property
     def library(self) -> Library:
-        return Library(self._documents, FakeReader())
+        return Library(self._documents, FakeReader(), on_gone=self.gone.append)
 
     @cached_property
     def answering(self) -> Answering:

@@ -10,8 +10,11 @@ from app.chat.message import MessageState
 from app.chat.sight import Sights
 from app.documents.grounds import Grounds
 from app.documents.quotation import Quotation
+from app.documents.rows import files
 from app.documents.scope import Scope
+from app.ui.render import figures
 from engine.errors import UsageError
+from engine.metrics import Timings
 from tests.app.chat.room import Room
 from tests.app.chat.test_documents import ask, prompt_text
 from tests.app.documents.test_grounds import quotation
@@ -110,6 +113,10 @@ async def test_each_section_is_read_alone_and_all_of_it_is_the_answer(
         "**Page 3**\n\nTenant 3 pays 300 euros.\n\n**Page 4**\n\nTenant 4 pays 400 euros.\n\n"
         "**In short**\n\nFour tenants pay."
     )
+    prompts = [each.prompt for each in room.engine.background]
+    timings = Timings(**answer.timings)
+    assert len(prompts) == 5 and timings.prompt_tokens == sum(map(len, prompts))
+    assert f"{timings.prompt_tokens:,} tokens read" in figures(answer)
     user, stored = await room.stored(conversation_id)
     assert user.content == "Sum up lease.txt, section by section." and stored == answer
     assert answer.grounds is not None and answer.grounds.is_summary
@@ -145,6 +152,23 @@ async def test_another_answer_to_it_is_another_summary(room: Room, conversation_
     assert stream.prompt == room.engine.background[0].prompt
     room.jobs.stop(conversation_id)
     assert (await again.finished()).message.grounds is not None
+
+
+async def test_another_summary_is_of_the_file_under_its_new_name(
+    room: Room, conversation_id: str
+) -> None:
+    await room.jobs.sum_up(conversation_id)
+    await asked(room)
+    room.jobs.stop(conversation_id)
+    await room.jobs.at_rest(conversation_id)
+    (path,) = await room.library.ask(lambda tables: files(tables))
+    Path(path.path).rename(Path(path.path).with_name("contract.txt"))
+    await room.library.look()
+    again = await room.jobs.regenerate(conversation_id)
+    await asked(room, 2)
+    assert "contract.txt" in again.answer.message.notice
+    room.jobs.stop(conversation_id)
+    await again.finished()
 
 
 async def test_it_is_reproducible_where_all_answers_are(room: Room, conversation_id: str) -> None:

@@ -8,7 +8,7 @@ import pytest
 from app.chat.context import DoesNotFit
 from app.chat.draft import SUMMARY_LEAD
 from app.chat.message import Message, MessageState, Overflow
-from app.chat.prompts import digest_of
+from app.chat.prompts import prompt_digest
 from engine.errors import EngineError, PromptTooLong
 from tests.app.chat.room import Room
 from tests.fakes_model import FakeStream
@@ -62,7 +62,7 @@ async def test_an_answer_stores_the_digest_of_what_it_was_made_from(room: Room) 
     conversation_id = (await room.conversations.create()).conversation_id
     stream = await talk(room, conversation_id, "Hello")
     (answer,) = await answers(room, conversation_id)
-    assert answer.seen.digest == digest_of(stream.prompt)
+    assert answer.seen.digest == prompt_digest(stream.prompt)
     assert answer.seen.num_tokens == len(stream.prompt)
     assert (answer.seen.first_id, answer.seen.summary) == ("", "")
 
@@ -171,7 +171,7 @@ async def test_a_summary_stands_for_what_is_left_out(room: Room) -> None:
     assert "8xxx" in text_of(room, answer)
     stored = (await answers(room, conversation_id))[-1]
     assert stored.seen.summary == "They like cats."
-    assert stored.seen.digest == digest_of(answer.prompt)
+    assert stored.seen.digest == prompt_digest(answer.prompt)
 
 
 async def test_the_request_for_a_summary_begins_with_what_was_read_before(room: Room) -> None:

@@ -1,6 +1,7 @@
 """A document that is read from its beginning to its end, and the conversations about it."""
 
 import asyncio
+import html
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -8,11 +9,14 @@ from pathlib import Path
 import pytest
 
 from app.chat.belonging import document_source
+from app.chat.context import prompt_limit
 from app.chat.message import MessageState
 from app.chat.prospect import Prospects
 from app.chat.sight import Sights
+from app.chat.whole_reading import ROOM_TO_ASK, cost_of
 from app.documents.grounds import with_marks
 from app.documents.scope import WHOLE_LIBRARY, Scope
+from app.ui.render import waiting_for
 from engine.errors import UsageError
 from engine.sampling_params import SamplingParams
 from tests.app.chat.room import Room
@@ -109,12 +113,17 @@ async def test_another_name_reads_nothing_again(room: Room, lease: Path) -> None
     moved = lease.rename(lease.with_name("contract.txt"))
     await room.library.look()
     await room.library.settled()
-    with pytest.raises(UsageError, match="lease.txt has no text, or was renamed"):
-        await room.jobs.send(await chat(room, lease), "What is the rent?")
-    answer = await ask(room, await chat(room, moved), "What is the rent?", "850 euros [1].")
+    conversation_id = await chat(room, lease)
+    answer = await ask(room, conversation_id, "What is the rent?", "850 euros [1].")
+    followed = await room.conversations.get(conversation_id)
+    assert followed.documents == Scope(paths=(str(moved),), as_whole=True)
     assert room.engine.streams[1].prompt == room.engine.streams[0].prompt
     assert answer.grounds is not None and answer.grounds.whole is not None
     assert answer.grounds.whole.name == "contract.txt"
+    moved.unlink()
+    await room.library.look()
+    with pytest.raises(UsageError, match="contract.txt has no text, or was renamed"):
+        await room.jobs.send(conversation_id, "What is the rent?")
 
 
 async def test_what_has_no_room_is_searched_and_that_is_said(room: Room, lease: Path) -> None:
@@ -127,11 +136,25 @@ async def test_what_has_no_room_is_searched_and_that_is_said(room: Room, lease: 
     assert answer.grounds.quotations
     assert "lease.txt has 2," in answer.notice and "so it was searched" in answer.notice
     assert "A context of 4,096 tokens would hold it" in answer.notice
+
+
+async def test_what_the_model_was_not_made_for_is_said_with_the_tokens(
+    room: Room, lease: Path
+) -> None:
     lease.write_text("\f".join([LEASE] * 20))
+    room.engine.max_request_tokens = 1600
     await room.library.add(lease)
     await room.library.settled()
     answer = await ask(room, await chat(room, lease), "What is the rent?", "850 euros [1].")
     assert "so it was searched" in answer.notice and "would hold it" not in answer.notice
+    read = await room.answering.whole(Scope(paths=(str(lease),)))
+    assert read is not None
+    max_answer = room.settings.sampling.max_tokens
+    cost = await cost_of(room.chat_model, read, max_answer)
+    assert f"It needs a context of {cost.needed:,} tokens" in answer.notice
+    assert "this model was made for 4,096: to have it read whole, choose" in answer.notice
+    assert prompt_limit(cost.needed, max_answer) >= cost.num_tokens + ROOM_TO_ASK
+    assert prompt_limit(cost.needed - 2, max_answer) < cost.num_tokens + ROOM_TO_ASK
 
 
 async def test_several_documents_are_searched_and_that_is_said(room: Room, lease: Path) -> None:
@@ -178,35 +201,36 @@ async def test_before_the_first_question_it_is_counted_where_it_will_stand(
     await room.conversations.set_documents(conversation_id, None)
     without = await sights.fill(conversation_id, "")
     assert whole is not None and without is not None
-    assert whole.num_used - without.num_used > len(LEASE)
+    assert whole.num_used - without.num_used == whole.num_whole > len(LEASE)
+    # One that is not stored yet takes as much.
+    new = await sights.fill(None, "", documents=Scope(paths=(str(lease),), as_whole=True))
+    searched = await sights.fill(None, "", documents=Scope(paths=(str(lease),)))
+    assert new is not None and searched is not None
+    assert new.num_used - searched.num_used == new.num_whole == whole.num_whole
 
 
 async def test_a_file_that_changes_is_another_document(room: Room, lease: Path) -> None:
     conversation_id = await chat(room, lease)
     await ask(room, conversation_id, "What is the rent?", "850 euros [1].")
-    gone: list[str] = []
-    room.library.on_gone = gone.append
     lease.write_text(LEASE.replace("850", "900"))
     await room.library.look()
     await room.library.settled()
     answer = await ask(room, conversation_id, "And now?", "900 euros [1].")
     assert "900" in prompt_text(room, room.engine.streams[1].prompt)
     one, other = source_of(room, 0)[0], source_of(room, 1)[0]
-    await until(lambda: bool(gone))
-    assert one != other and list(map(document_source, gone)) == [one]
+    await until(lambda: bool(room.gone))
+    assert one != other and list(map(document_source, room.gone)) == [one]
     assert answer.grounds is not None and answer.grounds.cited == (1,)
 
 
 async def test_who_removes_the_file_is_heard_once_and_only_if_it_was_read(
     room: Room, lease: Path
 ) -> None:
-    gone: list[str] = []
-    room.library.on_gone = gone.append
     await ask(room, await chat(room, lease), "What is the rent?", "850 euros [1].")
     assert len(await room.library.ever_read_whole()) == 1
     await room.library.remove(lease.parent)
-    await until(lambda: bool(gone))
-    assert list(map(document_source, gone)) == [source_of(room, 0)[0]]
+    await until(lambda: bool(room.gone))
+    assert list(map(document_source, room.gone)) == [source_of(room, 0)[0]]
     assert await room.library.ever_read_whole() == []
 
 
@@ -259,6 +283,26 @@ async def test_a_temporary_chat_about_it_is_not_durable(room: Room, lease: Path)
     await ask(room, await chat(room, lease, temporary=True), "What is the rent?", "850 euros [1].")
     belonging = room.engine.streams[0].options.belonging
     assert not belonging.is_durable and belonging.source
+
+
+async def test_while_it_is_read_that_is_said_and_not_that_the_message_is(
+    room: Room, lease: Path
+) -> None:
+    job = await room.jobs.send(await chat(room, lease), "What is the rent?")
+    stream = await room.stream()
+    num_tokens = stream.options.belonging.num_source_tokens
+    stream.read(num_tokens // 2)
+    await until(lambda: bool(job.answer.doing))
+    said = waiting_for(job.answer)
+    assert html.unescape(said).startswith(
+        "Reading lease.txt from its beginning to its end: page 2 of 3,"
+        f" {num_tokens // 2:,} of {num_tokens:,} tokens."
+    )
+    stream.read(num_tokens)
+    await until(lambda: not job.answer.doing)
+    assert "Reading your message" in waiting_for(job.answer)
+    stream.end("850 euros [1].")
+    await job.finished()
 
 
 class TestReadOnce:
@@ -334,3 +378,40 @@ async def test_what_it_takes_is_said_before_anything_is_read(room: Room, lease: 
     each = model.loaded.info.kv_bytes_per_token
     assert sight.kv_bytes == sight.cost.num_tokens * each
     assert await sights.whole(Scope(paths=(str(lease.parent),)), None) is None
+    # Who looks writes nothing down, and sees what will be read.
+    assert await room.library.ever_read_whole() == []
+    answer = await ask(room, await chat(room, lease), "What is the rent?", "850 euros [1].")
+    assert len(await room.library.ever_read_whole()) == 1
+    assert answer.grounds is not None and answer.grounds.num_tokens == sight.cost.num_tokens
+    assert await sights.whole(scope, None) == sight
+
+
+async def test_what_is_too_long_to_be_read_is_not_noted_as_read(room: Room, lease: Path) -> None:
+    lease.write_text("\f".join([LEASE] * 8))
+    await room.library.add(lease)
+    await room.library.settled()
+    room.engine.max_request_tokens = 1600
+    answer = await ask(room, await chat(room, lease), "What is the rent?", "850 euros [1].")
+    assert "so it was searched" in answer.notice
+    assert await room.library.ever_read_whole() == []
+
+
+async def test_a_file_that_goes_between_the_look_and_the_reading_is_not_read(
+    room: Room, lease: Path
+) -> None:
+    seen = await room.answering.whole(Scope(paths=(str(lease),)))
+    assert seen is not None and not seen.is_marked
+    await room.library.remove(lease.parent)
+    assert await room.answering.mark_whole(seen) is None
+
+
+async def test_two_who_look_before_it_is_read_read_it_with_one_fence(
+    room: Room, lease: Path
+) -> None:
+    scope = Scope(paths=(str(lease),))
+    seen = await room.answering.whole(scope)
+    assert seen is not None
+    other = replace(seen, whole=replace(seen.whole, fence="0badcafe"))
+    one, two = [await room.answering.mark_whole(each) for each in (seen, other)]
+    assert one == two == await room.answering.whole(scope)
+    assert one is not None and one.whole.fence == seen.whole.fence and one.is_marked

@@ -1,5 +1,6 @@
 """`docs ask`: an answer with its passages in a terminal, from a model that the test writes."""
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from engine.errors import UsageError
 from tests.app.commands.console import Recorder
 from tests.fakes_documents import FakeReader
 from tests.fakes_model import FakeModelServices
+from tests.waiting import until
 
 QUESTION = "Where does the river Inn rise?"
 
@@ -216,6 +218,24 @@ class TestWhole:
         assert [each["n"] for each in said["citations"]] == [2]
         assert [each["n"] for each in said["passages"]] == [2]
 
+    async def test_how_far_it_is_read_is_said_to_who_waits(
+        self, services: FakeModelServices, papers: Path
+    ) -> None:
+        services.engine.script = "It rises at Maloja [2]."
+        services.engine.is_busy = True
+        console = Recorder()
+        files = (str(papers / "inn.txt"),)
+        asked = Options(command="docs", action="ask", text=QUESTION, files=files, whole=True)
+        asking = asyncio.create_task(carry_out(services, asked, console))
+        await until(lambda: bool(services.engine.background))
+        (kept,) = services.engine.background
+        kept.read(20)
+        await until(lambda: bool(console.progressed))
+        assert f"page 1 of 2, 20 of {len(kept.prompt):,} tokens" in console.progressed[0]
+        kept.end()
+        await asking
+        assert len(console.progressed) == 1
+
     async def test_several_files_are_searched_and_that_is_said(
         self, services: FakeModelServices, papers: Path
     ) -> None:
@@ -223,3 +243,16 @@ class TestWhole:
         console = await ask(services, QUESTION, files=(str(papers),), whole=True)
         assert "Only a single document" in console.notes[0]
         assert "page 2" in console.out and services.engine.background == []
+
+    async def test_what_is_too_long_for_the_model_says_what_it_needs(
+        self, services: FakeModelServices, papers: Path
+    ) -> None:
+        services.engine.script = "It rises at Maloja [1]."
+        services.max_request_tokens = services.engine.trained_context = 1500
+        file = papers / "inn.txt"
+        file.write_text("The river Inn rises in Switzerland, at Maloja. " * 40)
+        await services.documents.add(file)
+        await services.documents.settled()
+        console = await ask(services, QUESTION, files=(str(file),), whole=True)
+        assert "so it was searched. It needs a context of " in console.notes[0]
+        assert "this model was made for 1,500" in console.notes[0]

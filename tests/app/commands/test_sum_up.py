@@ -39,6 +39,9 @@ async def test_it_tells_programs(services: FakeModelServices, papers: Path) -> N
     said = (await sum_up(services, papers / "inn.txt", json=True)).json()
     assert said["sections"] == [{"page": 1, "page_to": 2, "text": "About rivers."}]
     assert said["text"] == "" and said["model"]
+    (stream,) = services.engine.streams
+    assert said["usage"]["prompt_tokens"] == len(stream.prompt)
+    assert said["timings"]["completion_tokens"] == len("About rivers.")
 
 
 async def test_several_files_or_none_are_refused(services: FakeModelServices, papers: Path) -> None:

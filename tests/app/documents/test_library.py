@@ -248,8 +248,8 @@ async def test_a_password_reaches_what_is_read_while_its_folder_is_looked_at(
     async def slow(root: Root, *, is_asked: bool = False) -> None:
         await look_at(root, is_asked=is_asked)
         if is_asked:
-            library._intake.wake()
-            await library._intake.settled()
+            library._intake.background.wake()
+            await library._intake.background.settled()
 
     monkeypatch.setattr(library._roots, "look_at", slow)
     write(folder / "a.txt", "LOCKED:x\nThe river Inn.")

@@ -8,7 +8,11 @@ from app.paths import Paths
 async def test_the_library_of_a_home_knows_what_belongs_to_the_home(paths: Paths) -> None:
     paths.create()
     library = open_library(
-        paths, is_followed=False, choose=lambda: EmbedderChoice(NONE), is_busy=lambda: False
+        paths,
+        is_followed=False,
+        choose=lambda: EmbedderChoice(NONE),
+        is_busy=lambda: False,
+        on_gone=lambda sha256: None,
     )
     assert library.is_own(paths.api_key) and library.is_own(paths.models)
     assert not library.is_own(paths.data.parent / "papers")

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from app.documents.quotation import Quotation
 from app.documents.quoting import (
     MOST_PASSAGES,
+    draw_fence,
     fence_for,
     fitting,
     harmless,
@@ -91,6 +92,12 @@ def test_the_sign_is_drawn_again_where_a_text_has_it(monkeypatch: pytest.MonkeyP
     drawn = iter(["aaaaaaaa", "bbbbbbbb"])
     monkeypatch.setattr("secrets.token_hex", lambda _: next(drawn))
     assert fence_for([quotation(text="It says aaaaaaaa.")]) == "bbbbbbbb"
+
+
+def test_a_sign_that_was_seen_stays_unless_a_text_has_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("secrets.token_hex", lambda _: "bbbbbbbb")
+    assert draw_fence(["Words."], "aaaaaaaa") == "aaaaaaaa"
+    assert draw_fence(["Words.", "It says aaaaaaaa."], "aaaaaaaa") == "bbbbbbbb"
 
 
 def sized(words: int) -> Quotation:

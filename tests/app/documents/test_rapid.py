@@ -37,8 +37,15 @@ Words = Sequence[tuple[str, int, int]]
 
 
 @pytest.fixture
-async def scans() -> AsyncIterator[Scans]:
-    made = Scans(Reader())
+async def reader() -> AsyncIterator[Reader]:
+    made = Reader()
+    yield made
+    await made.close()
+
+
+@pytest.fixture
+async def scans(reader: Reader) -> AsyncIterator[Scans]:
+    made = Scans(reader)
     yield made
     await made.close()
 
@@ -143,7 +150,7 @@ async def test_noise_and_shapes_are_no_text(scans: Scans, tmp_path: Path) -> Non
     assert [len(page.text) < 5 for page in pages] == [True, True]
 
 
-async def test_nothing_is_downloaded_and_nothing_is_written(tmp_path: Path) -> None:
+async def test_nothing_is_downloaded_and_nothing_is_written(reader: Reader, tmp_path: Path) -> None:
     """Its own process tries to reach out from its start on, and nobody answers."""
     program = (
         "import socket, sys\n"
@@ -158,7 +165,7 @@ async def test_nothing_is_downloaded_and_nothing_is_written(tmp_path: Path) -> N
         "from app.documents.ocr_child import main\n"
         "sys.exit(main())\n"
     )
-    scans = Scans(Reader(), Reader((sys.executable, "-c", program)))
+    scans = Scans(reader, Reader((sys.executable, "-c", program)))
     try:
         words = [("Read without a network", 60, 200)]
         (page,) = await pages_of(scans, tmp_path / "a.pdf", pdf_with(sheet(words)))

@@ -25,8 +25,15 @@ GREY = (90, 90, 90)
 
 
 @pytest.fixture
-async def scans() -> AsyncIterator[Scans]:
-    made = Scans(Reader(), Reader(FAKE, QUICK), has_ocr=lambda: True)
+async def reader() -> AsyncIterator[Reader]:
+    made = Reader()
+    yield made
+    await made.close()
+
+
+@pytest.fixture
+async def scans(reader: Reader) -> AsyncIterator[Scans]:
+    made = Scans(reader, Reader(FAKE, QUICK), has_ocr=lambda: True)
     yield made
     await made.close()
 
@@ -81,13 +88,15 @@ async def test_a_scan_is_read_whole(scans: Scans, tmp_path: Path) -> None:
     assert texts(pages) == ["grey 90"] and facts.notice == "1 page was read by OCR."
 
 
-async def test_garbled_text_is_replaced_by_what_is_seen(scans: Scans, tmp_path: Path) -> None:
+async def test_garbled_text_is_replaced_by_what_is_seen(
+    scans: Scans, reader: Reader, tmp_path: Path
+) -> None:
     file = PdfFile()
     # Each letter is the third after the one that is meant.
     garble = "".join(chr((ord(letter) - 94) % 26 + 97) for letter in "theoldinnattheriver" * 6)
     file.page(shown(garble, 0, 700, size=4) + fake_ocr.rgb(GREY))
     data = file.data()
-    alone, _ = await read(Scans(scans._reader, has_ocr=lambda: False), tmp_path / "a.pdf", data)
+    alone, _ = await read(Scans(reader, has_ocr=lambda: False), tmp_path / "a.pdf", data)
     assert alone[0].flags == {PageFlag.GARBLED}
     pages, _ = await read(scans, tmp_path / "a.pdf", data)
     assert texts(pages) == ["grey 90"] and pages[0].flags == {PageFlag.OCR}
@@ -113,8 +122,10 @@ async def test_an_engine_that_always_fails_is_not_asked_for_every_page(
     assert facts.notice == "OCR could not read 6 pages."
 
 
-async def test_an_engine_that_does_not_start_leaves_the_pages_as_they_are(tmp_path: Path) -> None:
-    scans = Scans(Reader(), Reader((sys.executable, "-c", "")), has_ocr=lambda: True)
+async def test_an_engine_that_does_not_start_leaves_the_pages_as_they_are(
+    reader: Reader, tmp_path: Path
+) -> None:
+    scans = Scans(reader, Reader((sys.executable, "-c", "")), has_ocr=lambda: True)
     try:
         pages, facts = await read(scans, tmp_path / "a.pdf", scan_of(GREY))
         assert texts(pages) == [""] and facts.notice == "OCR could not read 1 page."
@@ -123,10 +134,10 @@ async def test_an_engine_that_does_not_start_leaves_the_pages_as_they_are(tmp_pa
 
 
 async def test_without_ocr_nothing_is_started_and_the_pages_say_what_they_are(
-    tmp_path: Path,
+    reader: Reader, tmp_path: Path
 ) -> None:
     looker = Reader(FAKE, QUICK)
-    scans = Scans(Reader(), looker, has_ocr=lambda: False)
+    scans = Scans(reader, looker, has_ocr=lambda: False)
     try:
         pages, facts = await read(scans, tmp_path / "a.pdf", scan_of(GREY, GREY))
         assert [page.flags for page in pages] == [{PageFlag.PICTURE_ONLY}] * 2
@@ -183,8 +194,8 @@ async def test_the_process_that_looks_at_pictures_can_open_nothing(
     assert pages[0].text.count("refused: ") == 4
 
 
-async def test_who_is_cancelled_ends_the_process(tmp_path: Path) -> None:
-    scans = Scans(Reader(), Reader(FAKE), has_ocr=lambda: True)
+async def test_who_is_cancelled_ends_the_process(reader: Reader, tmp_path: Path) -> None:
+    scans = Scans(reader, Reader(FAKE), has_ocr=lambda: True)
     reading = asyncio.create_task(read(scans, tmp_path / "a.pdf", scan_of(fake_ocr.SLEEP)))
     try:
         await until(lambda: scans._looker._process is not None)
@@ -198,11 +209,21 @@ async def test_who_is_cancelled_ends_the_process(tmp_path: Path) -> None:
         await scans.close()
 
 
-async def test_the_models_are_not_held_for_long(tmp_path: Path) -> None:
-    scans = Scans(Reader(), Reader(FAKE, QUICK), has_ocr=lambda: True, rest_s=0.01)
+async def test_the_models_are_not_held_for_long(reader: Reader, tmp_path: Path) -> None:
+    scans = Scans(reader, Reader(FAKE, QUICK), has_ocr=lambda: True, rest_s=0.01)
     try:
         await read(scans, tmp_path / "a.pdf", scan_of(GREY))
         await until(lambda: scans._looker._process is None)
         assert texts((await read(scans, tmp_path / "a.pdf", scan_of(GREY)))[0]) == ["grey 90"]
     finally:
         await scans.close()
+
+
+async def test_closing_ends_its_own_process_and_leaves_the_reader_to_others(
+    scans: Scans, reader: Reader, tmp_path: Path
+) -> None:
+    await read(scans, tmp_path / "a.pdf", scan_of(GREY))
+    process = reader._process
+    assert process is not None and scans._looker._process is not None
+    await scans.close()
+    assert reader._process is process and scans._looker._process is None

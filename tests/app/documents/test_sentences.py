@@ -22,6 +22,8 @@ def cut(text: str) -> list[str]:
         ("Am 3. Oktober war es. Ja.", ["Am 3. Oktober war es.", "Ja."]),
         ("It is long and\nblue. Yes\nIt is.", ["It is long and\nblue.", "Yes", "It is."]),
         ("- One [1]\n- Two\n\nThree", ["- One [1]", "- Two", "Three"]),
+        ("100. One thing.\n101. **Two**", ["100. One thing.", "101. **Two**"]),
+        ("10. **One**: so.\n1998. It is.", ["10. **One**: so.", "1998.", "It is."]),
         ("因河很长[1]。它是蓝的！", ["因河很长[1]。", "它是蓝的！"]),
         ("長い。青い。", ["長い。", "青い。"]),
         ("كم طوله؟ طويل۔ نعم", ["كم طوله؟", "طويل۔", "نعم"]),

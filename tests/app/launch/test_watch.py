@@ -56,7 +56,7 @@ async def test_it_is_told_what_is_loaded_and_what_is_answered(paths: Paths) -> N
     await services.chat_model()
     watch.is_page_ready = True
     watch.look()
-    assert link.told[-1] == Doing(page=True, model=services.model_name)
+    assert link.told[-1] == Doing(page=True, model=services.model.name)
     conversation = await services.conversations.create()
     await services.jobs.send(conversation.conversation_id, "My secret")
 

@@ -85,6 +85,15 @@ def test_what_is_not_found_is_marked_line_by_line_and_lists_stay_lists() -> None
     )
 
 
+def test_the_number_of_a_list_is_no_sentence_though_it_has_a_full_stop() -> None:
+    content = "1998. One thing.\n1999. **Two**"
+    texts = ("1998.", "One thing.", "1999.", "**Two**")
+    spans = [(content.index(each), content.index(each) + len(each)) for each in texts]
+    text = shown(content, unfound=tuple(Span(*each) for each in spans))
+    mark = f'<span class="unfound" title="{UNFOUND}">'
+    assert text == f"1998. {mark}One thing.</span>\n1999. {mark}**Two**</span>"
+
+
 def test_code_stays_code_though_a_sentence_around_it_is_not_found() -> None:
     content = "So:\n\n```python\nb = a[1]\n```\n\nThat."
     text = shown(content, unfound=(Span(0, len(content)),))

@@ -10,7 +10,7 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Locator, Route, expect
 
-from app.chat.sight import WholeSight
+from app.chat.sight import Fill, WholeSight
 from app.chat.whole_reading import Cost
 from app.documents.answering import Answering
 from app.documents.citation import Citation, Span, Verdict
@@ -396,9 +396,12 @@ async def test_one_file_is_chosen_to_be_read_whole_after_its_cost_was_shown(
 ) -> None:
     await services.documents.add(papers)
     await services.documents.settled()
-    cost = Cost(num_tokens=6_142, most=6_768, larger=None)
+    cost = Cost(num_tokens=6_142, most=6_768, needed=8_192, trained=8_192, larger=None)
     services.sights.whole_sight = WholeSight(
         name="lease.pdf", num_pages=12, cost=cost, kv_bytes=141_000_000
+    )
+    services.sights.filled = Fill(
+        num_used=6_200, num_typed=0, limit=6_768, max_tokens=8_192, num_whole=6_142
     )
     tab = await arrive()
     page = tab.page
@@ -414,6 +417,8 @@ async def test_one_file_is_chosen_to_be_read_whole_after_its_cost_was_shown(
     )
     await page.get_by_label("Read all of it").check()
     await expect(chosen).to_have_value("Whole file: lease.pdf")
+    # Before anything is said, as the document takes most of the room.
+    await expect(page.locator("#meter")).to_contain_text("6,200 of 8,192 tokens")
     await tab.send("Are dogs allowed?")
     await tab.sees_answer("Hello there.")
     newest = (await services.conversations.list(limit=1))[0]
@@ -436,7 +441,7 @@ async def test_a_file_without_room_says_that_it_is_searched(
     services.sights.whole_sight = WholeSight(
         name="lease.pdf",
         num_pages=60,
-        cost=Cost(num_tokens=51_000, most=6_768, larger=65_536),
+        cost=Cost(num_tokens=51_000, most=6_768, needed=52_424, trained=131_072, larger=65_536),
         kv_bytes=1_000_000_000,
     )
     tab = await arrive()
@@ -448,8 +453,111 @@ async def test_a_file_without_room_says_that_it_is_searched(
         "lease.pdf has 51,000 tokens, and 6,768 fit beside a question and its answer: it is"
         " searched. A context of 65,536 tokens would hold it"
     )
-    await expect(page.get_by_label("Read all of it")).to_be_disabled()
+    sight = services.sights.whole_sight
+    assert sight.cost is not None
+    small = replace(sight.cost, trained=8_192, larger=None)
+    services.sights.whole_sight = replace(sight, cost=small)
+    await page.reload()
+    await tab.settle()
+    await page.locator("#open_documents").click()
+    await page.get_by_role("tab", name="Files").click()
+    await page.get_by_role("button", name="Ask questions of lease.pdf").click()
+    await expect(page.locator("#whole_cost")).to_contain_text(
+        "It needs a context of 52,424 tokens, and this model was made for 8,192: to have it read"
+        " whole, choose a model that was made for more."
+    )
+    box = page.get_by_label("Read all of it")
+    await expect(box).to_be_disabled()
+    await expect(box).to_have_css("opacity", "0.55")
+    await expect(page.locator("#whole_row label span")).to_have_css("opacity", "0.55")
     assert tab.faults == []
+
+
+async def test_a_file_that_is_asked_and_has_a_new_name_or_is_gone_is_said_to(
+    services: FakeServices, arrive: Arrive, papers: Path
+) -> None:
+    await services.documents.add(papers)
+    await services.documents.settled()
+    lease, empty = papers / "lease.pdf", papers / "empty.txt"
+    renamed = await services.conversations.create("Renamed", documents=Scope(paths=(str(lease),)))
+    scope = Scope(paths=(str(empty), str(lease)))
+    left = await services.conversations.create("Left", documents=scope)
+    tab = await arrive()
+    page = tab.page
+    chosen, state = page.get_by_label("Which of your files are asked"), page.locator("#asks_state")
+    await tab.open("Renamed")
+    await expect(chosen).to_have_value("Files: lease.pdf")
+    await expect(state).to_be_hidden()
+    lease.rename(papers / "contract.pdf")
+    empty.unlink()
+    await services.documents.look()
+    # Who comes back to the window sees what has become of it.
+    await page.evaluate("dispatchEvent(new Event('focus'))")
+    await expect(chosen).to_have_value("Files: contract.pdf")
+    await expect(state).to_have_text("lease.pdf has a new name, and is asked by it: contract.pdf.")
+    now = await services.conversations.get(renamed.conversation_id)
+    assert now.documents == Scope(paths=(str(papers / "contract.pdf"),))
+    await tab.send("Are dogs allowed?")
+    await tab.sees_answer("Hello there.")
+    await expect(state).to_be_hidden()
+
+    await tab.open("Left")
+    await expect(state).to_contain_text("empty.txt is not in your library any more")
+    await page.get_by_role("button", name="Ask without it").click()
+    await expect(chosen).to_have_value("Files: contract.pdf")
+    # Here nothing was asked since the other one was renamed.
+    await expect(state).to_contain_text("lease.pdf has a new name")
+    (papers / "contract.pdf").unlink()
+    await services.documents.look()
+    await page.evaluate("dispatchEvent(new Event('focus'))")
+    await expect(chosen).to_have_value("Files: contract.pdf (gone)")
+    await expect(page.locator("#whole_row")).to_be_hidden()
+    await page.get_by_role("button", name="Ask without it").click()
+    await expect(chosen).to_have_value("Files: none")
+    await expect(state).to_be_hidden()
+    now = await services.conversations.get(left.conversation_id)
+    assert now.documents is None
+
+
+async def test_a_long_name_leaves_its_arrow_free_beside_open_settings(
+    services: FakeServices, arrive: Arrive
+) -> None:
+    path = "/papers/lease-agreement-for-the-old-mill-by-the-river.txt"
+    await services.conversations.create("Long name", documents=Scope(paths=(path,)))
+    tab = await arrive(viewport={"width": 1280, "height": 800})
+    await tab.open("Long name")
+    await tab.page.get_by_role("button", name="Settings").first.click()
+    await tab.page.locator("#right.open").wait_for()
+    free = """() => {
+      const [text, arrow] = ["#asks input", "#asks .icon-wrap"].map((each) =>
+        document.querySelector(each).getBoundingClientRect());
+      const { paddingRight } = getComputedStyle(document.querySelector("#asks input"));
+      return text.right - parseFloat(paddingRight) - arrow.left;
+    }"""
+    assert await tab.page.evaluate(free) <= 0
+
+
+async def test_long_lists_keep_all_digits_of_their_numbers(
+    services: FakeServices, arrive: Arrive
+) -> None:
+    conversation = await services.conversations.create("Long list")
+    lines = "\n".join(f"{number}. Item" for number in range(995, 1005))
+    texts = ["One", "1. Item", "Ten", "7. Item\n8. Item\n9. Item\n10. Item", "Many", lines]
+    await services.tell(conversation.conversation_id, texts)
+    tab = await arrive()
+    await tab.open("Long list")
+    await expect(tab.page.locator("#chat ol")).to_have_count(3)
+    # How much wider the room is than the number that stands in it.
+    spare = """() => [...document.querySelectorAll("#chat ol")].map((list) => {
+      const number = document.createElement("span");
+      number.textContent = `${list.start + list.children.length - 1}. `;
+      number.style.cssText = "position: absolute; white-space: pre";
+      list.lastElementChild.append(number);
+      const { width } = number.getBoundingClientRect();
+      number.remove();
+      return parseFloat(getComputedStyle(list).paddingLeft) - width;
+    })"""
+    assert min(await tab.page.evaluate(spare)) >= 0
 
 
 async def test_what_finds_by_meaning_is_chosen_on_the_sheet(

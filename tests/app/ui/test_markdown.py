@@ -41,6 +41,8 @@ def test_a_diagram_makes_no_elements_of_its_labels() -> None:
     ("written", "shown"),
     [
         ("ftp://a.example/b.", "&#x00066;&#x00074;&#x00070;://a.example/b."),
+        ("<https://a>", "&#x0003C;https&#x0003A;&#x0002F;&#x0002F;a&#x0003E;"),
+        ("x <HTTPS://a>", "x &#x0003C;&#x00048;&#x00054;&#x00054;&#x00050;&#x00053;://a>"),
         ("See WWW.a.example", "See &#x00057;&#x00057;&#x00057;.a.example"),
         ("Write to a@b.example", "Write to a&#x00040;b.example"),
         ("[x](javascript:y)", "[x&#x0005D;(javascript:y)"),

@@ -64,7 +64,7 @@ async def test_a_model_is_found_downloaded_used_and_removed(
     await mine.get_by_role("button", name="Use Tiny-Q4_K_M").click()
     await page.wait_for_load_state()
     await tab.settle()
-    assert [path.name for path in services.used] == ["Tiny-Q4_K_M.gguf"]
+    assert [path.name for path in services.model.used] == ["Tiny-Q4_K_M.gguf"]
 
     await page.locator("#open_models").click()
     await row(tab, "Tiny-Q4_K_M").get_by_role("button", name="Remove Tiny-Q4_K_M").click()

@@ -55,7 +55,7 @@ async def opened(services: FakeServices, arrive: Arrive, title: str, **options: 
 async def test_every_token_tells_its_chance_and_nothing_of_it_becomes_markup(
     services: FakeServices, arrive: Arrive, title: str
 ) -> None:
-    await told(services, title, services.model_name)
+    await told(services, title, services.model.name)
     tab = await opened(services, arrive, title)
     tokens = sheet(tab).locator("#sure_text .token")
     assert await tokens.all_text_contents() == ["Good", " day", "⏎\n", "<i>"]
@@ -73,7 +73,7 @@ async def test_every_token_tells_its_chance_and_nothing_of_it_becomes_markup(
 async def test_keys_go_through_the_tokens_and_on_from_another_one(
     services: FakeServices, arrive: Arrive, title: str
 ) -> None:
-    answer_id = await told(services, title, services.model_name)
+    answer_id = await told(services, title, services.model.name)
     tab = await opened(services, arrive, title)
     keyboard = tab.page.keyboard
     await expect(sheet(tab).locator("#sure_text .token").first).to_be_focused()
@@ -99,7 +99,7 @@ async def test_keys_go_through_the_tokens_and_on_from_another_one(
 async def test_escape_closes_it_and_stops_nothing_and_the_end_is_no_way_on(
     services: FakeServices, arrive: Arrive, title: str
 ) -> None:
-    await told(services, title, services.model_name)
+    await told(services, title, services.model.name)
     tab = await opened(services, arrive, title)
     await sheet(tab).locator("#sure_text .token").nth(2).click()
     await expect(sheet(tab)).to_contain_text("the end, or another mark")
@@ -120,7 +120,7 @@ async def test_another_models_answer_can_be_seen_and_not_gone_on_with(
 
 
 async def test_it_fits_a_phone(services: FakeServices, arrive: Arrive, title: str) -> None:
-    await told(services, title, services.model_name)
+    await told(services, title, services.model.name)
     tab = await opened(services, arrive, title, viewport={"width": 390, "height": 800})
     await sheet(tab).locator("#sure_text .token").nth(1).click()
     box = await sheet(tab).bounding_box()

@@ -347,6 +347,25 @@ async def test_only_the_page_itself_may_act(client: httpx.AsyncClient, papers: P
     assert (await client.post(f"{PLACE}/files", json=[])).status_code == 400
 
 
+async def test_without_ocr_nothing_waits_for_it(
+    client: httpx.AsyncClient,
+    services: FakeServices,
+    papers: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("app.web.documents.is_installed", lambda: False)
+    await added(client, services, papers)
+    # Of a picture: a page of which OCR could read what stands on it.
+    await services.documents._store.run(
+        lambda tables: tables.execute("update document set num_unread_pages = 1")
+    )
+    for is_sure in (False, True):
+        said = await act(client, "pictures", path=str(papers), is_sure=is_sure)
+        assert "There is no OCR here" in said["refused"] and "inglenook[ocr]" in said["refused"]
+    files = await act(client, "files")
+    assert "waiting" not in [row["state"] for row in files["files"]]
+
+
 async def test_an_embedding_model_is_chosen_after_it_is_said_what_it_costs(
     client: httpx.AsyncClient, services: FakeServices, papers: Path, tmp_path: Path
 ) -> None:
@@ -359,7 +378,7 @@ async def test_an_embedding_model_is_chosen_after_it_is_said_what_it_costs(
     assert "1 passage" in said["question"] and services.settings.embedder == "none"
     here = await act(client, "embedder", path=model, is_sure=True)
     assert here["meaning"]["chosen"] == services.settings.embedder == model
-    await services.documents.embeddings.settled()
+    await services.documents.embeddings.background.settled()
     here = (await client.get(PLACE)).json()
     assert "1 of 1 passage" in here["meaning"]["words"]
     assert "forget" in (await act(client, "embedder", path="none"))["question"]

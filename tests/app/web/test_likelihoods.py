@@ -29,7 +29,7 @@ async def services(tmp_path: Path) -> AsyncIterator[FakeServices]:
 @pytest.fixture
 async def client(services: FakeServices) -> AsyncIterator[httpx.AsyncClient]:
     app = FastAPI()
-    app.include_router(likelihoods_router(services.conversations, lambda: services.model_name))
+    app.include_router(likelihoods_router(services.conversations, lambda: services.model.name))
     transport = httpx.ASGITransport(app)
     base = "http://test/_app/likelihoods"
     async with httpx.AsyncClient(transport=transport, base_url=base) as it:
@@ -49,7 +49,7 @@ async def test_each_token_comes_with_what_else_could_have_come(
         services,
         likelihoods=Likelihoods.of(TOKENS),
         token_ids=(1, 4),
-        model=services.model_name,
+        model=services.model.name,
     )
     found = (await client.get(f"/{answer_id}")).json()
     assert found["obstacle"] == ""

@@ -30,6 +30,7 @@ class Room:
         self.model = write_fake_model(room / "one.json", same={"loaf": "sourdough"})
         self.choice = EmbedderChoice(str(self.model))
         self.is_busy = False
+        self.patience_s = 120.0
         self.library = self.open()
 
     def open(self) -> Library:
@@ -37,7 +38,11 @@ class Room:
             self.path,
             FakeReader(),
             embedding=Embedding(
-                self.path.parent, lambda: self.choice, lambda: self.is_busy, COMMAND
+                self.path.parent,
+                lambda: self.choice,
+                lambda: self.is_busy,
+                COMMAND,
+                self.patience_s,
             ),
         )
 
@@ -49,8 +54,8 @@ class Room:
         return path
 
     async def filled(self) -> EmbeddingStatus:
-        self.library.embeddings.wake()
-        await self.library.embeddings.settled()
+        self.library.embeddings.background.wake()
+        await self.library.embeddings.background.settled()
         return await self.library.embeddings.status()
 
     async def num_vectors(self) -> int:
@@ -83,7 +88,7 @@ async def test_what_no_word_finds_is_found_by_its_meaning(place: Room) -> None:
 async def test_progress_says_how_many_have_none_yet(place: Room) -> None:
     await place.add("a.txt", FILLING * 60)
     place.is_busy = True
-    place.library.embeddings.wake()
+    place.library.embeddings.background.wake()
     await until(lambda: place.library.embeddings.is_waiting)
     status = await place.library.embeddings.status()
     assert status.is_working and status.progress.num_without == status.progress.num_passages > 3
@@ -96,7 +101,7 @@ async def test_progress_says_how_many_have_none_yet(place: Room) -> None:
 async def test_a_file_that_comes_later_gets_its_vectors_by_itself(place: Room) -> None:
     await place.filled()
     await place.add("a.txt", FILLING * 3)
-    await place.library.embeddings.settled()
+    await place.library.embeddings.background.settled()
     assert await place.num_vectors() > 0
 
 
@@ -115,7 +120,7 @@ async def test_what_was_ended_in_the_middle_goes_on(place: Room) -> None:
     slow = write_fake_model(place.model.with_name("slow.json"), text_s=0.01)
     place.choice = EmbedderChoice(str(slow))
     await place.add("a.txt", FILLING * 300)
-    place.library.embeddings.wake()
+    place.library.embeddings.background.wake()
     await until(lambda: len(asked(slow)) > 18)
     await place.library.close()
     place.library = place.open()
@@ -161,7 +166,22 @@ async def test_a_question_is_answered_by_words_when_the_model_is_gone(place: Roo
     await place.library.prepare()
     assert await place.found("Who has a recipe?") == ["bread.txt"]
     status = await place.filled()
-    assert "no model file" in status.problem
+    assert "no embedding model" in status.problem
+
+
+async def test_a_question_whose_vector_does_not_come_is_searched_by_its_words(place: Room) -> None:
+    await place.add("bread.txt", BREAD)
+    await place.filled()
+    await place.library.close()
+    place.patience_s = 0.05
+    place.library = place.open()
+    await place.library.prepare()
+    async with asyncio.timeout(60):
+        assert await place.found("Who has the STUCK recipe?") == ["bread.txt"]
+        # While it is stuck, the next one does not wait, and closing does not either.
+        assert await place.found("Where is the recipe for the loaf?") == ["bread.txt"]
+        await place.library.close()
+    assert len(asked(place.model)) == 1
 
 
 async def test_another_model_takes_over_when_all_its_vectors_are_there(place: Room) -> None:
@@ -171,7 +191,7 @@ async def test_another_model_takes_over_when_all_its_vectors_are_there(place: Ro
     other = write_fake_model(place.model.with_name("other.json"), same={"boulanger": "baker"})
     place.choice = EmbedderChoice(str(other))
     place.is_busy = True
-    place.library.embeddings.wake()
+    place.library.embeddings.background.wake()
     await until(lambda: place.library.embeddings.is_waiting)
     # The old vectors are asked, with the old model.
     assert (await place.found("Where is the loaf?"))[0] == "bread.txt"
@@ -215,7 +235,7 @@ async def test_closing_ends_the_processes(place: Room) -> None:
     slow = write_fake_model(place.model.with_name("slow.json"), text_s=30)
     place.choice = EmbedderChoice(str(slow))
     await place.add("a.txt", FILLING)
-    place.library.embeddings.wake()
+    place.library.embeddings.background.wake()
     await until(lambda: place.library.embeddings.is_waiting or slow.with_suffix(".asked"))
     async with asyncio.timeout(20):
         await place.library.close()
@@ -237,8 +257,8 @@ async def run():
         path, FakeReader(), embedding=Embedding(path.parent, lambda: choice, command=COMMAND)
     )
     await library.prepare()
-    library.embeddings.wake()
-    await library.embeddings.settled()
+    library.embeddings.background.wake()
+    await library.embeddings.background.settled()
 
 asyncio.run(run())
 """

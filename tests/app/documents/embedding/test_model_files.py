@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from app.documents.embedding import e5, minilm, model_files
-from app.documents.embedding.choice import ENGLISH, MULTILINGUAL, NONE
+from app.documents.embedding.choice import ENGLISH, MULTILINGUAL, NAMES, NONE
 from app.documents.embedding.model_files import file_of, is_there
 from engine.errors import HomeError, ModelNotFound
 from tests.tiny_bert import write_tiny_e5, write_tiny_package
@@ -57,4 +57,13 @@ def test_a_folder_that_cannot_be_written_says_so(
 
 
 def test_any_other_name_is_a_file(tmp_path: Path) -> None:
-    assert file_of("/models/a.gguf", tmp_path) == Path("/models/a.gguf")
+    file = tmp_path / "a.gguf"
+    file.write_bytes(b"GGUF")
+    assert file_of(str(file), tmp_path) == file
+
+
+def test_for_a_name_that_is_none_the_choices_are_named(tmp_path: Path) -> None:
+    with pytest.raises(ModelNotFound, match="klingon") as refused:
+        file_of(str(tmp_path / "klingon"), tmp_path)
+    for choice in (*NAMES, "GGUF file"):
+        assert choice in str(refused.value)

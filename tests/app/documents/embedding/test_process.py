@@ -1,17 +1,22 @@
 import asyncio
+import sys
 from pathlib import Path
 
 import numpy as np
+import psutil
 import pytest
 
+from app.documents.embedding.child import NICENESS
 from app.documents.embedding.embedder import Prefixes
 from app.documents.embedding.minilm import convert
 from app.documents.embedding.process import EmbeddingProcess
+from app.documents.process import BEHIND
 from engine.backends.llama_cpp.embedding_model import EmbeddingModel
 from engine.errors import EngineError, ModelUnsupported
 from tests.engine.backends.llama_cpp.tiny_model import write_tiny_model
 from tests.fake_embedder import COMMAND, WIDTH, asked, write_fake_model
 from tests.tiny_bert import write_tiny_package
+from tests.waiting import until
 
 
 def process_for(path: Path, **values: object) -> EmbeddingProcess:
@@ -45,6 +50,26 @@ async def test_a_process_that_dies_is_followed_by_another(tmp_path: Path) -> Non
     await process.embed("DIE ONCE", is_query=False)
     assert process.num_started == 2
     await process.close()
+
+
+async def test_a_process_that_nobody_asks_ends_and_the_next_text_starts_another(
+    tmp_path: Path,
+) -> None:
+    process = process_for(write_fake_model(tmp_path / "a.json"), rest_s=0.01)
+    first = await process.embed("the river", is_query=False)
+    await until(lambda: process._process is None)
+    np.testing.assert_array_equal(first, await process.embed("the river", is_query=False))
+    assert process.num_started == 2 and process.known is not None
+    await process.close()
+
+
+async def test_a_process_that_is_asked_again_and_again_does_not_end(tmp_path: Path) -> None:
+    process = process_for(write_fake_model(tmp_path / "a.json", text_s=0.02), rest_s=0.01)
+    waiting = [process.embed(f"text {number}", is_query=False) for number in range(5)]
+    assert len(await asyncio.gather(*waiting)) == 5
+    assert process.num_started == 1
+    await process.close()
+    assert [task for task in asyncio.all_tasks() if "Rest" in repr(task)] == []
 
 
 async def test_a_text_that_ends_two_processes_is_given_up(tmp_path: Path) -> None:
@@ -113,6 +138,21 @@ async def test_the_real_process_computes_as_the_model_does_here(tmp_path: Path) 
         vector = await process.embed("the house of bread", is_query=is_query)
         np.testing.assert_allclose(vector, model.embed("the house of bread"), atol=1e-6)
     model.close()
+    await process.close()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="there alone a thread has its own niceness")
+async def test_passages_stand_further_behind_than_questions(tmp_path: Path) -> None:
+    path = tmp_path / "tiny.gguf"
+    convert(write_tiny_package(tmp_path / "tiny"), path)
+    process = EmbeddingProcess(path)
+    await process.embedder()
+    assert process._process is not None
+    folder = Path(f"/proc/{process._process._process.pid}/task")
+    stats = [(each / "stat").read_text().rpartition(")")[2].split() for each in folder.iterdir()]
+    own = psutil.Process().nice()
+    behind = min(19, own + BEHIND)
+    assert {int(stat[16]) for stat in stats} == {behind, min(19, behind + NICENESS)}
     await process.close()
 
 
