@@ -31,7 +31,7 @@ class Tile:
 
 
 TILES = (
-    Tile(tokens=16, rows=64, quads=4, num_warps=4, num_stages=3),
+    Tile(tokens=16, rows=64, quads=4, num_warps=4, num_stages=2),
     Tile(tokens=64, rows=128, quads=2, num_warps=4, num_stages=2),
     Tile(tokens=128, rows=128, quads=2, num_warps=8, num_stages=2),
 )

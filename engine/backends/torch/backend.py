@@ -4,8 +4,9 @@ import logging
 from dataclasses import replace
 from time import monotonic
 
-from engine.backends.torch.device import choose_device
+from engine.backends.torch.device import Device, choose_device
 from engine.backends.torch.gguf_model import open_gguf
+from engine.backends.torch.kernel_shape import kernel_shape
 from engine.backends.torch.kv_kind import choose_kind
 from engine.backends.torch.kv_memory import TorchKVMemory
 from engine.backends.torch.memory_need import choose_placement
@@ -16,6 +17,9 @@ from engine.backends.torch.safetensors_model import open_safetensors
 from engine.config import EngineConfig
 from engine.cores import usable_cores
 from engine.errors import ModelUnsupported
+from kernels.language import KERNEL_ERRORS
+from kernels.self_test import self_test
+from kernels.specs import ModelShape, warm_up
 
 logger = logging.getLogger(__name__)
 
@@ -55,6 +59,10 @@ class TorchBackend:
             num_cells,
             beside_bytes,
         )
+        failed: list[str] = []
+        if device.device.type == "cuda":
+            shape = kernel_shape(opened, placement, kind, self.max_request_tokens)
+            failed = try_kernels(shape, device)
         loader = opened.loader(placement, progress or _logged())
         decoder = loader.load(self.max_request_tokens)
         self.tokenizer = opened.tokenizer
@@ -81,7 +89,7 @@ class TorchBackend:
             opened.info,
             kv_bytes_per_token=kind.bytes_per_token(facts),
             media_refusal=NO_MEDIA if config.mmproj_path is not None else "",
-            notice=_notice(opened, device.notice, is_packed=placement.keeps_packed),
+            notice=" ".join([*_notices(opened, device, is_packed=placement.keeps_packed), *failed]),
         )
 
     def close(self) -> None:
@@ -95,10 +103,31 @@ def _open(config: EngineConfig) -> OpenedModel:
     return open_gguf(config.model_path)
 
 
-def _notice(opened: OpenedModel, of_device: str, *, is_packed: bool) -> str:
+def _notices(opened: OpenedModel, device: Device, *, is_packed: bool) -> list[str]:
     # What became numbers anyway takes no more than what was packed.
     of_weights = opened.source.notice if is_packed else ""
-    return " ".join(each for each in (of_device, of_weights) if each)
+    return [each for each in (device.notice, of_weights) if each]
+
+
+def try_kernels(shape: ModelShape, device: Device) -> list[str]:
+    """A sentence for each that is wrong on this card; the others are built now.
+
+    Raises ModelUnsupported where they cannot be.
+    """
+    failed = list(self_test(shape, device.device).values())
+    said = monotonic()
+    try:
+        for share in warm_up(shape, device.device):
+            if monotonic() - said >= _PROGRESS_SECONDS:
+                said = monotonic()
+                logger.info("%.0f%% of the kernels are built", 100 * share)
+    except KERNEL_ERRORS as error:
+        words = str(error).strip().splitlines() or [type(error).__name__]
+        raise ModelUnsupported(
+            f"The kernels of {shape.name} cannot be built for {device.name} ({words[-1][:200]}):"
+            " use --backend llama."
+        ) from error
+    return failed
 
 
 def _logged() -> Progress:

@@ -61,6 +61,7 @@ def open_gguf(path: Path) -> OpenedModel:
         config=config,
         source=source,
         tokenizer=found.vocabulary,
+        has_head_norms="query_norm" in architecture.gguf_parts,
         loader=partial(_loader, source, config, architecture, name),
     )
 

@@ -57,6 +57,11 @@ class GGUFWeights:
             counted[tensor.type_name] += tensor.num_numbers
         return unpacked_notice(counted) or ""
 
+    @property
+    def packed_types(self) -> tuple[str, ...]:
+        found = {tensor.type_name for _, _, tensor in self._found.values()}
+        return tuple(name for name in FORMATS if name in found)
+
     def size_of(self, name: str) -> int:
         return self._found[name][2].num_bytes or 0
 

@@ -22,4 +22,5 @@ class OpenedModel:
     config: DecoderConfig
     source: WeightSource
     tokenizer: Tokenizer
+    has_head_norms: bool
     loader: Callable[[Placement, Progress], DecoderLoader]

@@ -52,6 +52,7 @@ def open_safetensors(folder: Path) -> OpenedModel:
         config=config,
         source=source,
         tokenizer=tokenizer,
+        has_head_norms="query_norm" in architecture.safetensors_parts,
         loader=partial(_loader, source, config, architecture, name),
     )
 

@@ -44,6 +44,7 @@ class SafetensorsWeights:
     """Of one model, in all files of its folder."""
 
     notice = ""
+    packed_types: tuple[str, ...] = ()
 
     def __init__(self, folder: Path) -> None:
         """Raises the ModelError that says what is wrong with the files."""

@@ -34,6 +34,11 @@ class WeightSource(Protocol):
         """What to tell about weights that cannot be kept as they are stored, or empty."""
         ...
 
+    @property
+    def packed_types(self) -> tuple[str, ...]:
+        """The types of those that can stay packed."""
+        ...
+
     def size_of(self, name: str) -> int:
         """Bytes, as stored."""
         ...

@@ -1,5 +1,7 @@
 """A whole model behind the house's face."""
 
+import os
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,15 +12,18 @@ import torch
 
 from engine.adapter import Adapter
 from engine.async_engine import AsyncEngine
-from engine.backends.choice import is_safetensors, may_have_card, open_backend
+from engine.backends.choice import SPIN_COUNT, is_safetensors, may_have_card, open_backend
 from engine.backends.llama_cpp.backend import LlamaBackend
-from engine.backends.torch.backend import NO_MEDIA, TorchBackend
+from engine.backends.torch.backend import NO_MEDIA, TorchBackend, try_kernels
+from engine.backends.torch.device import Device
 from engine.config import EngineConfig
 from engine.errors import InvalidParams, ModelDamaged, ModelUnsupported, OutOfMemory
 from engine.loading import files_of, load
 from engine.request import FinishReason
 from engine.sampling_params import SamplingParams
 from kernels.quant.planes import QuantizedMatrix
+from kernels.shapes import LLAMA_8B
+from kernels.specs import ModelShape
 from tests.engine.backends.llama_cpp.tiny_model import write_tiny_model
 from tests.engine.backends.torch.tiny_models import save_tiny
 from tests.engine.backends.torch.torch_run import greedy, logits_of, opened
@@ -213,3 +218,34 @@ async def test_the_engine_answers_with_it(tmp_path: Path) -> None:
         assert greedy(alone, prompt, 8) == texts[0]
     finally:
         loaded.close()
+
+
+def test_threads_of_the_processor_soon_sleep_unless_somebody_chose(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("engine.backends.choice.may_have_card", lambda: False)
+    path = write_tiny_model(tmp_path / "tiny.gguf")
+    monkeypatch.setenv("GOMP_SPINCOUNT", "7")
+    open_backend(config_of(path)).close()
+    assert os.environ["GOMP_SPINCOUNT"] == "7"
+    monkeypatch.delenv("GOMP_SPINCOUNT")
+    open_backend(config_of(path)).close()
+    assert os.environ["GOMP_SPINCOUNT"] == SPIN_COUNT
+
+
+def test_what_is_wrong_with_kernels_is_said_and_what_cannot_be_built_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    device = Device(torch.device("cuda", 0), torch.bfloat16, "NVIDIA X")
+    wrong = {"rms_norm": "The kernel of rms_norm is off, so a slower way is taken."}
+    monkeypatch.setattr("engine.backends.torch.backend.self_test", lambda shape, where: wrong)
+    monkeypatch.setattr("engine.backends.torch.backend.warm_up", lambda shape, where: iter([1.0]))
+    assert try_kernels(LLAMA_8B, device) == list(wrong.values())
+
+    def fails(shape: ModelShape, where: torch.device) -> Iterator[float]:
+        yield 0.5
+        raise RuntimeError("many words\nno C compiler")
+
+    monkeypatch.setattr("engine.backends.torch.backend.warm_up", fails)
+    with pytest.raises(ModelUnsupported, match=r"for NVIDIA X \(no C compiler\): use --backend"):
+        try_kernels(LLAMA_8B, device)
