@@ -158,7 +158,7 @@ async def run_here(
         options.draft_model,
         adapters=options.adapters,
         mmproj=options.mmproj,
-        backend=options.backend or "auto",
+        backend=options.backend,
         makes_folders=makes_folders,
         only_reads=only_reads,
     )

@@ -75,7 +75,7 @@ async def carry_out(services: Services, options: Options, console: Console) -> N
         )
     loaded = services.loaded_model
     wanted = services.model.choice.backend if loaded is None else loaded.loaded.backend
-    if options.backend not in ("", "auto", wanted):
+    if options.backend not in ("auto", wanted):
         raise UsageError(
             f"The running app computes with the backend {wanted}: leave --backend out, or quit the"
             " app first."

@@ -31,7 +31,7 @@ class Options:
     draft_model: str = ""
     adapters: tuple[tuple[str, float], ...] = ()
     mmproj: str = ""
-    backend: str = ""
+    backend: str = "auto"
     """Who computes; empty: whoever suits, or is at it in the running app."""
     images: tuple[str, ...] = ()
     sounds: tuple[str, ...] = ()

@@ -2,7 +2,6 @@
 
 import sys
 from collections.abc import Sequence
-from importlib.util import find_spec
 
 from app.machine.gpu import Gpu
 from app.version import VERSION
@@ -47,12 +46,10 @@ def why_useless(gpus: Sequence[Gpu], system: str = sys.platform) -> str:
 
 
 def not_yet() -> str:
-    """What an installation does not bring, in a sentence; empty once our own backend is there."""
-    if find_spec("engine.backends.torch") is not None:
-        return ""
+    """What an installation does not bring, in a sentence; empty once a card has run our engine."""
     return (
-        f"Inglenook {VERSION} has nothing yet that computes on the card, so answers would not come"
-        " any faster."
+        f"Inglenook {VERSION} computes on the card only where --backend torch asks for it, and no"
+        " card has run that yet."
     )
 
 

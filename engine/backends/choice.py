@@ -3,18 +3,14 @@
 Neither library is imported before it is needed: both take a while.
 """
 
-import logging
 import os
 from ctypes.util import find_library
-from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
 from engine.backends.base import Backend
 from engine.config import EngineConfig
 from engine.errors import ModelUnsupported
-
-logger = logging.getLogger(__name__)
 
 # How often a thread looks for the others before it sleeps, by GOMP_SPINCOUNT. With both of 2 cores
 # busy a token of SmolLM2 took 2.1 s on 2 threads with libgomp's own 300,000, and 0.31 s with this.
@@ -29,21 +25,11 @@ NO_TORCH = (
 def open_backend(config: EngineConfig, *, beside_bytes: int = 0) -> Backend:
     """`beside_bytes`: memory that something else will take. Raises the ModelError that says why
     the model cannot be used."""
-    if config.backend == "llama":
-        return _open_llama(config, beside_bytes)
-    if config.backend == "torch" or is_safetensors(config.model_path):
+    is_ours = config.backend == "auto" and is_safetensors(config.model_path)
+    if config.backend == "torch" or is_ours:
         return _open_torch(config, beside_bytes)
-    if not may_have_card():
-        return _open_llama(config, beside_bytes)
-    from engine.backends.torch.device import choose_device
-
-    if choose_device().device.type == "cpu":
-        return _open_llama(config, beside_bytes)
-    try:
-        return _open_torch(config, beside_bytes)
-    except ModelUnsupported as error:
-        logger.warning("%s", error)
-        return _open_llama(config, beside_bytes, f"{error} It runs by llama.cpp meanwhile.")
+    # Also where there is a card: nobody is to be the first to run our kernels without asking.
+    return _open_llama(config, beside_bytes)
 
 
 def draft_bytes(config: EngineConfig) -> int:
@@ -68,12 +54,10 @@ def may_have_card() -> bool:
     return os.path.exists("/dev/nvidiactl") or find_library(driver) is not None
 
 
-def _open_llama(config: EngineConfig, beside_bytes: int, notice: str = "") -> Backend:
+def _open_llama(config: EngineConfig, beside_bytes: int) -> Backend:
     from engine.backends.llama_cpp.backend import LlamaBackend
 
-    backend = LlamaBackend(config, beside_bytes=beside_bytes)
-    backend.info = replace(backend.info, notice=notice)
-    return backend
+    return LlamaBackend(config, beside_bytes=beside_bytes)
 
 
 def _open_torch(config: EngineConfig, beside_bytes: int) -> Backend:

@@ -44,7 +44,7 @@ def test_the_launcher_hands_it_on_to_every_start() -> None:
 
 async def test_another_one_than_the_running_apps_is_refused(services: FakeModelServices) -> None:
     await services.chat_model()
-    for backend in ("", "auto", "fake"):
+    for backend in ("auto", "fake"):
         options = Options(command="generate", text="Hi", backend=backend)
         await carry_out(services, options, Recorder())
     options = Options(command="generate", text="Hi", backend="torch")

@@ -167,7 +167,7 @@ def test_a_folder_is_answered_by_torch_and_a_file_by_llama_cpp(tmp_path: Path) -
         backend = open_backend(config_of(model, backend="auto"))
         by_kind[model] = backend.kind
         backend.close()
-    assert by_kind == {folder: "torch", path: "torch" if may_have_card() else "llama"}
+    assert by_kind == {folder: "torch", path: "llama"}
     assert files_of(path) == [path]
     assert files_of(folder) == [folder / "model.safetensors", folder / "config.json"]
 
