@@ -155,7 +155,7 @@ def test_an_embedder_that_cannot_be_used_says_why(
 ) -> None:
     command = ["eval", "docs", "--data", str(data), "--answers", "0", "--embedder", "none.gguf"]
     assert cli.main(command) == 2
-    assert "no model file" in capsys.readouterr().err
+    assert "There is no embedding model none.gguf" in capsys.readouterr().err
 
 
 @pytest.mark.model
