@@ -24,14 +24,9 @@ from engine.batch import Batch
 from engine.engine import RequestFailure
 from engine.kv.segment import Belonging
 from engine.request import FinishReason, Request, RequestOptions, RequestOutput
+from tests.engine.backends.kv_home import Home, Recorder
 from tests.engine.backends.llama_cpp.model_run import logits_after, small_context
-from tests.engine.backends.llama_cpp.test_kv_tiers import (
-    ORDINARY,
-    OTHERS,
-    REPRODUCIBLE,
-    Home,
-    Recorder,
-)
+from tests.engine.backends.llama_cpp.test_kv_tiers import ORDINARY, OTHERS, REPRODUCIBLE
 from tests.engine.backends.llama_cpp.tiny_model import WINDOW, write_tiny_model
 
 CUTTABLE = ["llama", "gemma3"]
