@@ -5,11 +5,14 @@
 #
 #   rows     a tile is computed for the queries that see something of it, not for 64 in any case
 #   choice   few queries are computed in tiles where packing one pays: not where each has cells of
-#            its own, as one token for each of 12 conversations has (90 ms, 168 in tiles)
+#            its own, as one token for each of 12 conversations has (90 ms, 168 in tiles), and not in
+#            a short conversation, where nothing is to be gained, and where one by one means that
+#            the same question has the same answer whatever of it was held before
 #   heads    the tiles of few queries are given out by heads, so that none is packed twice
 #
 # A row of a tile is summed up as before, whatever stands beside it. The engine names the change
-# among its features (FA_ROWS), and with it the KV that it leaves. Another llama.cpp than the one
+# among its features (FA_ROWS, with the cells from which on there are tiles), and with it the KV
+# that it leaves. Another llama.cpp than the one
 # this was written for is built as it is.
 
 set(_attention "${CMAKE_CURRENT_SOURCE_DIR}/ggml/src/ggml-cpu/ops.cpp")
@@ -107,10 +110,14 @@ static void ggml_compute_forward_flash_attn_ext_tiled(
 
     # --- choice
     _edit([==[static void ggml_compute_forward_flash_attn_ext_f16(
-]==] [==[// Packing a tile pays when about 5 queries see its cells.
+]==] [==[// Packing a tile pays when about 5 queries see its cells, and where there are many.
 static bool ggml_fa_tiles_pay(const ggml_tensor * mask, int64_t num_queries, int64_t num_cells) {
     static constexpr int64_t KV_TILE_SZ = ggml_fa_tile_config::KV;
     static constexpr int64_t LEAST_ROWS = 5;
+    static constexpr int64_t LEAST_TILES = 512 / KV_TILE_SZ;
+    if (num_cells < KV_TILE_SZ * LEAST_TILES) {
+        return false;
+    }
     if (mask == nullptr || num_queries < LEAST_ROWS) {
         return num_queries >= LEAST_ROWS;
     }
@@ -129,7 +136,7 @@ static bool ggml_fa_tiles_pay(const ggml_tensor * mask, int64_t num_queries, int
         num_looks += num_seen;
         num_tiles += num_seen > 0;
     }
-    return num_looks >= LEAST_ROWS * KV_TILE_SZ * num_tiles;
+    return num_tiles >= LEAST_TILES && num_looks >= LEAST_ROWS * KV_TILE_SZ * num_tiles;
 }
 
 static void ggml_compute_forward_flash_attn_ext_f16(
@@ -168,7 +175,7 @@ static void ggml_compute_forward_flash_attn_ext_f16(
 
     file(READ "${_features}" _text)
     _edit([==[    #ifdef GGML_USE_CPU_REPACK
-        features.push_back(]==] [==[        features.push_back({ "FA_ROWS", "1" });
+        features.push_back(]==] [==[        features.push_back({ "FA_ROWS", "512" });
     #ifdef GGML_USE_CPU_REPACK
         features.push_back(]==])
     file(WRITE "${_features}" "${_text}")

@@ -242,7 +242,7 @@ def check_engine() -> None:
         "model = next(starter.glob('*.gguf'));"
         "llama_cpp.Llama(str(model), n_ctx=64, verbose=False)('Hello', max_tokens=2)"
     )
-    is_ours = "import llama_cpp; assert b'FA_ROWS = 1' in llama_cpp.llama_print_system_info()"
+    is_ours = "import llama_cpp; assert b'FA_ROWS = 512' in llama_cpp.llama_print_system_info()"
     if all(runs([str(PYTHON), "-c", question]) for question in (is_ours, works)):
         return
     version = re.search(

@@ -54,7 +54,7 @@ def test_the_engine_that_is_installed_leaves_amx_alone() -> None:
 
 def test_the_engine_that_is_installed_computes_short_questions_together() -> None:
     """Elsewhere llama.cpp's attention would have been left as it is, with a warning in the log."""
-    assert b"FA_ROWS = 1" in llama_cpp.llama_print_system_info()
+    assert b"FA_ROWS = 512" in llama_cpp.llama_print_system_info()
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="MSVC compiles no AMX")

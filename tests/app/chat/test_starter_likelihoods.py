@@ -51,11 +51,8 @@ async def place(home: Path, starter: Path) -> AsyncIterator[Home]:
     async def loaded() -> ChatModel:
         return model
 
-    # The same question is asked again with its beginning held: the rest is another shape.
     settings = Settings(
-        default_sampling={"temperature": 0.0, "max_tokens": 40},
-        show_likelihoods=True,
-        reproducible=True,
+        default_sampling={"temperature": 0.0, "max_tokens": 40}, show_likelihoods=True
     )
     with Database(home / "history.sqlite3") as database:
         conversations = Conversations(database)

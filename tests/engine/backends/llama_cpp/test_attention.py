@@ -25,7 +25,7 @@ class Case:
     gives to nothing."""
 
     num_queries: int
-    num_cells: int = 320
+    num_cells: int = 640
     num_heads: int = 9
     num_kv_heads: int = 3
     width: int = 64
@@ -163,8 +163,9 @@ def test_the_newest_tokens_see_all_before_them(num_queries: int, num_threads: in
 
 @pytest.mark.parametrize("num_queries", COUNTS)
 def test_a_window_hides_what_lies_before_it(num_queries: int) -> None:
-    case = Case(num_queries=num_queries, num_cells=512)
+    case = Case(num_queries=num_queries, num_cells=1024)
     check(case, causal(case, window=40))
+    check(case, causal(case, window=600))
 
 
 @pytest.mark.parametrize("num_queries", COUNTS)
@@ -191,7 +192,7 @@ def test_heads_of_any_width(num_queries: int, width: int) -> None:
 @pytest.mark.parametrize("num_queries", COUNTS)
 def test_nothing_is_hidden_without_a_mask(num_queries: int) -> None:
     # Cells that fill no tile: what stands behind the last one has no weight.
-    case = Case(num_queries=num_queries, num_cells=300)
+    case = Case(num_queries=num_queries, num_cells=620)
     check(case, None)
 
 
@@ -211,5 +212,13 @@ def test_whatever_each_query_sees(seed: int) -> None:
 @pytest.mark.parametrize("count", [7, 20, 33, 47])
 def test_a_query_has_the_same_bits_whatever_stands_beside_it_in_a_tile(count: int) -> None:
     many, few = Case(num_queries=64), Case(num_queries=count)
+    mask = causal(many)
+    assert np.array_equal(computed(few, mask[:count]), computed(many, mask)[:count])
+
+
+@pytest.mark.parametrize("count", [2, 7, 20, 47])
+def test_in_a_short_conversation_a_query_has_the_bits_that_it_has_beside_others(count: int) -> None:
+    """So the same question has the same answer, whether its beginning was held or not."""
+    many, few = Case(num_queries=63, num_cells=500), Case(num_queries=count, num_cells=500)
     mask = causal(many)
     assert np.array_equal(computed(few, mask[:count]), computed(many, mask)[:count])
