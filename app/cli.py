@@ -138,8 +138,8 @@ def find_home(paths: Paths, console: Console) -> HomeLock | OwnerAddress:
     except HomeBusy:
         left_s = COMMAND_PATIENCE_S - quiet_s
         console.note(
-            "Another command of Inglenook works in this home, as `docs add` does while it reads:"
-            f" this one waits for its end, {left_s:.0f} s at most."
+            "Another Inglenook works in this home and does not answer yet, as `docs add` while it"
+            f" reads and the app while it starts: this command waits, {left_s:.0f} s at most."
         )
         return own_or_find(paths, left_s)
 

@@ -78,7 +78,10 @@ def run(asked: Run) -> int:
         case OwnerAddress():
             print(f"Inglenook is running already: {found.url}", flush=True)
             if asked.names_models:
-                print("It keeps its model: quit it first to use another one.", file=sys.stderr)
+                print(
+                    "It keeps its model and engine: quit it first to use others.",
+                    file=sys.stderr,
+                )
             if asked.opens_browser:
                 open_browser(found.url)
         case HomeLock():

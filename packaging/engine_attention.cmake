@@ -171,7 +171,7 @@ static void ggml_compute_forward_flash_attn_ext_f16(
 
             if (use_tiled) {
 ]==])
-    file(WRITE "${_attention}" "${_text}")
+    set(_edited "${_text}")
 
     file(READ "${_features}" _text)
     _edit([==[    #ifdef GGML_USE_CPU_REPACK
@@ -179,13 +179,15 @@ static void ggml_compute_forward_flash_attn_ext_f16(
     #ifdef GGML_USE_CPU_REPACK
         features.push_back(]==])
     file(WRITE "${_features}" "${_text}")
+    # The last one: whoever finds it edited finds all of it edited.
+    file(WRITE "${_attention}" "${_edited}")
 endfunction()
 
 file(SHA256 "${_attention}" _found)
 file(READ "${_attention}" _text)
 if(_found STREQUAL "21987cb36a4a9ef4d0fe1101bd2c42a67c7e9dd0d89e49e2137ede1779ea5759")
     _edit_attention()
-elseif(NOT _text MATCHES "ggml_fa_tiles_pay")
+elseif(NOT _text MATCHES "LEAST_TILES = 512 / KV_TILE_SZ")
     message(WARNING "This is another llama.cpp than packaging/engine_attention.cmake was written"
         " for: its attention is left as it is, and short questions about long texts take longer.")
 endif()

@@ -15,6 +15,7 @@ from app.commands.options import Options
 from app.commands.updates import updates
 from app.models.local import find_model
 from app.services import Services
+from engine.backends.choice import backend_for
 from engine.errors import UsageError
 
 
@@ -74,10 +75,11 @@ async def carry_out(services: Services, options: Options, console: Console) -> N
             " out, or quit the app first."
         )
     loaded = services.loaded_model
-    wanted = services.model.choice.backend if loaded is None else loaded.loaded.backend
-    if options.backend not in ("auto", wanted):
+    chosen = services.model.choice
+    has = backend_for(chosen.backend, chosen.model_path) if not loaded else loaded.loaded.backend
+    if options.backend not in ("auto", has):
         raise UsageError(
-            f"The running app computes with the backend {wanted}: leave --backend out, or quit the"
+            f"The running app computes with the backend {has}: leave --backend out, or quit the"
             " app first."
         )
     await COMMANDS[options.command].run(services, options, console)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from app.amounts import bytes_in_words
 from app.commands.console import Console, write_json
 from app.commands.options import Options
-from app.cuda.cards import not_yet
+from app.cuda.cards import NOT_YET
 from app.services import Services
 from engine.errors import UsageError
 
@@ -33,8 +33,7 @@ async def install(services: Services, options: Options, console: Console) -> Non
             return
         lines = [line[:1].upper() + line[1:] for line in plan.lines()]
         console.write("".join(f"{line}.\n" for line in lines))
-        if lacking := not_yet():
-            console.write(f"{lacking}\n")
+        console.write(f"{NOT_YET}\n")
         raise UsageError("Nothing was installed: say so with --yes.")
     made = await installation.install(options.torch_index, anyway=options.anyway, hear=console.note)
     if options.json:

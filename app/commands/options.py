@@ -32,7 +32,7 @@ class Options:
     adapters: tuple[tuple[str, float], ...] = ()
     mmproj: str = ""
     backend: str = "auto"
-    """Who computes; empty: whoever suits, or is at it in the running app."""
+    """Who computes; "auto": whoever suits, or is at it in the running app."""
     images: tuple[str, ...] = ()
     sounds: tuple[str, ...] = ()
     system: str = ""

@@ -45,12 +45,11 @@ def why_useless(gpus: Sequence[Gpu], system: str = sys.platform) -> str:
     )
 
 
-def not_yet() -> str:
-    """What an installation does not bring, in a sentence; empty once a card has run our engine."""
-    return (
-        f"Inglenook {VERSION} computes on the card only where --backend torch asks for it, and no"
-        " card has run that yet."
-    )
+NOT_YET = (
+    f"Inglenook {VERSION} computes on the card only where --backend torch asks for it, and no card"
+    " has run that yet."
+)
+"""What an installation does not bring."""
 
 
 def torch_index(gpus: Sequence[Gpu], asked: str = "") -> str:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from app.amounts import bytes_in_words
-from app.cuda.cards import OWN_INDEX, not_yet, torch_index, why_useless
+from app.cuda.cards import NOT_YET, OWN_INDEX, torch_index, why_useless
 from app.cuda.environment import Environment, Made, python_in
 from app.cuda.pip import Hear, Pip, hosts_of, run
 from app.cuda.plan import Plan, WheelFile, file_of
@@ -95,7 +95,7 @@ class Installation:
         return Standing(
             gpus=tuple(gpus),
             useless=why_useless(gpus),
-            not_yet=not_yet(),
+            not_yet=NOT_YET,
             made=self.environment.made(),
             obstacle=self.environment.obstacle(),
             is_ours=self.environment.is_ours,

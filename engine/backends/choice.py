@@ -25,11 +25,17 @@ NO_TORCH = (
 def open_backend(config: EngineConfig, *, beside_bytes: int = 0) -> Backend:
     """`beside_bytes`: memory that something else will take. Raises the ModelError that says why
     the model cannot be used."""
-    is_ours = config.backend == "auto" and is_safetensors(config.model_path)
-    if config.backend == "torch" or is_ours:
+    if backend_for(config.backend, config.model_path) == "torch":
         return _open_torch(config, beside_bytes)
-    # Also where there is a card: nobody is to be the first to run our kernels without asking.
     return _open_llama(config, beside_bytes)
+
+
+def backend_for(asked: str, model_path: Path) -> str:
+    """The kind of backend that runs this model where `asked`, one of BACKENDS, was asked for."""
+    if asked != "auto":
+        return asked
+    # Also where there is a card: nobody is to be the first to run our kernels without asking.
+    return "torch" if is_safetensors(model_path) else "llama"
 
 
 def draft_bytes(config: EngineConfig) -> int:

@@ -396,7 +396,7 @@ def test_a_command_that_waits_for_another_one_says_so(
     def freed(*given: Any) -> Any:
         # The other command ends while this one waits.
         said = capsys.readouterr().err
-        if "waits for its end" in said:
+        if "this command waits" in said:
             lock.release()
         return own(*given)
 

@@ -218,7 +218,7 @@ def test_a_second_app_finds_the_first(app: AppProcess) -> None:
     code, out, error = run(app.home, "run", "--no-open", "--port", "1")
     assert (code, error) == (0, "")
     assert out == f"Inglenook is running already: {app.address.url}\n"
-    assert "keeps its model" in run(app.home, "run", "--no-open", "--model", "x.gguf")[2]
+    assert "keeps its model and engine" in run(app.home, "run", "--no-open", "--model", "x.gguf")[2]
 
 
 def test_a_command_beside_the_app_is_carried_out_by_it(app: AppProcess) -> None:

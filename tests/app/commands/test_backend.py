@@ -1,5 +1,6 @@
 """Who computes: as named with a command, or as the running app has it."""
 
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -50,6 +51,16 @@ async def test_another_one_than_the_running_apps_is_refused(services: FakeModelS
     options = Options(command="generate", text="Hi", backend="torch")
     with pytest.raises(UsageError, match="computes with the backend fake: leave --backend out"):
         await carry_out(services, options, Recorder())
+
+
+async def test_before_a_model_is_loaded_the_one_that_will_compute_counts(
+    services: FakeModelServices,
+) -> None:
+    assert services.loaded_model is None
+    options = Options(command="generate", text="Hi", backend="torch")
+    with pytest.raises(UsageError, match="computes with the backend llama"):
+        await carry_out(services, options, Recorder())
+    await carry_out(services, replace(options, backend="llama"), Recorder())
 
 
 async def test_a_file_is_answered_by_the_one_that_was_named(paths: Paths) -> None:

@@ -36,6 +36,7 @@ async def test_without_yes_the_sizes_are_said_and_nothing_is_installed(
     with pytest.raises(UsageError, match="Nothing was installed: say so with --yes"):
         await cuda(services, options, console)
     assert console.out.startswith("It fetches 1 file with 2 GB")
+    assert "no card has run that yet" in console.out
     assert installation.done == ["look  False"]
     told = (await asked(services, "install", "--json")).json()
     assert told["installed"] is False and told["fetched_bytes"] == 2_000_000_000

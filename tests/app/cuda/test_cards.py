@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.cuda.cards import OWN_INDEX, not_yet, torch_index, why_useless
+from app.cuda.cards import OWN_INDEX, torch_index, why_useless
 from app.machine.gpu import Gpu
 
 
@@ -41,7 +41,3 @@ def test_the_oldest_driver_decides_on_the_build() -> None:
 def test_another_index_or_none_can_be_asked_for() -> None:
     assert torch_index([card()], "https://here") == "https://here"
     assert torch_index([card()], OWN_INDEX) == ""
-
-
-def test_what_no_card_has_run_is_said() -> None:
-    assert "only where --backend torch asks for it, and no card has run that yet" in not_yet()
