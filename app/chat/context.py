@@ -7,7 +7,7 @@ What is left out stays left out, so that the KV of the new beginning serves for 
 is made when the prompt grows beyond `FULL` of the room for it, and takes it down to `ROOMY`.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from math import ceil
@@ -106,13 +106,15 @@ def context_for(num_tokens: int, max_answer_tokens: int) -> int:
     return min(beside_share, num_tokens + max_answer_tokens)
 
 
-def larger_context(now: int, trained: int, holds: Callable[[int], bool]) -> int | None:
-    """The size of a context that `holds` what is wanted: twice what it is `now`, or that twice, and
+def larger_context(now: int, trained: int, needed: float) -> int | None:
+    """The size of a context that has what is `needed`: twice what it is `now`, or that twice, and
     so on, at most what the model was trained for. None: not even that."""
-    size = next((now * 2**power for power in range(1, 12) if holds(now * 2**power)), None)
-    if size is not None and size > trained:
-        size = trained if holds(trained) else None
-    return size
+    if needed > trained:
+        return None
+    size = 2 * now
+    while size < needed:
+        size *= 2
+    return min(size, trained)
 
 
 def scaled(sizes: Sequence[int], total: int) -> list[int]:

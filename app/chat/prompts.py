@@ -195,11 +195,7 @@ def _outlook(draft: Draft, pieces: Pieces, first_id: str, limit: int) -> Outlook
     whole = pieces.sent_from("").num_tokens
     # With the same share of it kept for an answer.
     needed = whole * loaded.engine.max_request_tokens / limit
-    larger = larger_context(
-        loaded.engine.max_request_tokens,
-        loaded.info.trained_context,
-        lambda size: size >= needed,
-    )
+    larger = larger_context(loaded.engine.max_request_tokens, loaded.info.trained_context, needed)
     return Outlook(
         num_tokens=now.num_tokens,
         limit=limit,

@@ -75,7 +75,7 @@ async def cost_of(model: ChatModel, read: WholeText, max_answer_tokens: int) -> 
         most=most,
         needed=needed,
         trained=trained,
-        larger=larger_context(max_request, trained, lambda size: size >= needed),
+        larger=larger_context(max_request, trained, needed),
     )
 
 
